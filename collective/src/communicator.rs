@@ -22,6 +22,7 @@ use crate::nonblocking::calls::Nonblocking;
 use crate::nonblocking::channel as nonblocking;
 use crate::nonblocking::task::ActiveCalls;
 use crate::plan::registry::PlanRegistry;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tasuki_core::base::{Cause, Error, ErrorKind, Rank, Result};
@@ -110,10 +111,22 @@ impl CallGuard<'_> {
         outcome
     }
 
-    /// Like [`run`](Self::run), for a call that all members may refuse together. All members get the inner error, and
-    /// the communicator does not fail.
+    /// Like [`run`](Self::run), for a call that all members may refuse together, with an inner error. If that
+    /// [is about arguments](is_about_arguments) on any member, it is on all, and the communicator has failed. Each
+    /// member notes that itself, so that all get their own errors. After other inner errors, for want of room or memory,
+    /// the communicator goes on.
     pub(crate) fn run_agreed<R>(self, body: impl FnOnce() -> Result<Result<R>>) -> Result<R> {
-        self.run(body)?
+        let communicator = self.communicator;
+        self.run(|| {
+            let outcome = body()?;
+            if let Err(error) = &outcome
+                && is_about_arguments(error.kind())
+            {
+                let word = communicator.word_of_call();
+                communicator.monitor().note_agreed(communicator.worker(), word, error.cause());
+            }
+            Ok(outcome)
+        })?
     }
 
     #[inline]
@@ -129,6 +142,11 @@ impl Drop for CallGuard<'_> {
         self.communicator.report_panic();
         self.communicator.leave_call();
     }
+}
+
+/// Returns true if errors of this kind say that arguments of members are wrong, or differ.
+pub(crate) fn is_about_arguments(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Misuse | ErrorKind::Disagreement)
 }
 
 /// What each member contributes to a split.
@@ -159,6 +177,17 @@ impl SplitRequest {
     fn is_member(&self) -> bool {
         self.signals != NO_MEMBER
     }
+}
+
+/// Returns the error of a split in which members of a colour disagree about the number of slots.
+fn slots_that_differ(requests: &[SplitRequest]) -> Option<Cause> {
+    let mut limits: BTreeMap<u64, (u32, u32)> = BTreeMap::new();
+    for &SplitRequest { colour, slots, .. } in requests.iter().filter(|request| request.is_member()) {
+        let (least, most) = limits.entry(colour).or_insert((slots, slots));
+        (*least, *most) = ((*least).min(slots), (*most).max(slots));
+    }
+    let (least, most) = limits.into_values().find(|(least, most)| least != most)?;
+    Some(Cause::Disagree { what: "slots", least: least.into(), most: most.into() })
 }
 
 impl Communicator {
@@ -308,13 +337,13 @@ impl Communicator {
         let call =
             || self.call_on(&colour.map_or("split()".into(), |colour| format!("split(colour {colour})")));
         let name = |colour| format!("split(colour {colour}) of {}", self.name());
-        self.divide(colour, key, slots, (&call, &name))
+        self.divide(colour, key, slots, ("split", &call, &name))
     }
 
     /// Makes a communicator of the same members, in the same order. Collective.
     pub fn dup(&self) -> Result<Communicator> {
         let (call, name) = (|| self.call_on("dup()"), |_| format!("dup of {}", self.name()));
-        let made = self.divide(Some(0), 0, self.messages().slots(), (&call, &name))?;
+        let made = self.divide(Some(0), 0, self.messages().slots(), ("dup", &call, &name))?;
         made.ok_or_else(|| self.worker().fault(Cause::Bug("no communicator was made".into()), call))
     }
 
@@ -324,14 +353,18 @@ impl Communicator {
         colour: Option<u64>,
         key: i64,
         slots: u32,
-        (call, name): (&dyn Fn() -> String, &dyn Fn(u64) -> String),
+        (what, call, name): (&str, &dyn Fn() -> String, &dyn Fn(u64) -> String),
     ) -> Result<Option<Communicator>> {
-        self.begin(None, call)?.run_agreed(|| {
+        self.begin_named(what, call)?.run_agreed(|| {
             let request =
                 self.split_request(colour, key, slots).map_err(|error| self.step_failed(error, call))?;
             let requests = self.allgather_steps(&[request]).map_err(|error| self.step_failed(error, call))?;
             let freed = self.children.settle(requests.iter().map(|request| request.not_needed));
             freed.map_err(|error| self.step_failed(error, call))?;
+            if let Some(cause) = slots_that_differ(&requests) {
+                self.children.enter_none();
+                return Ok(Err(self.worker().fault(cause, call)));
+            }
             let Some(colour) = colour else {
                 self.children.enter_none();
                 return Ok(Ok(None));
@@ -360,8 +393,8 @@ impl Communicator {
         let ranks: Arc<[Rank]> = self.group.ranks().collect();
         let context = self.messages().number() | RECREATES;
         let current_call = CurrentCall::new(self.name().clone());
-        current_call.note_preparing(call());
-        current_call.one_call.begin(CallWord::PREPARES.bits());
+        current_call.note_text(call());
+        current_call.one_call.begin(CallWord::named("recreate").bits());
         let names = Arc::downgrade(&current_call) as _;
         let channel = CollectiveChannel::new(
             Arc::new(self.messages().for_collectives(context + 1, SLOTS, Some(ranks), names)),
@@ -394,8 +427,8 @@ impl Communicator {
         })
     }
 
-    /// Makes this member's communicator from the requests of all members. Error, on all members of its colour: they
-    /// disagree about the number of slots, or one of them has no room.
+    /// Makes this member's communicator from the requests of all members. Error, on all members of its colour: one of
+    /// them has no room.
     fn part_of(
         &self,
         requests: &[SplitRequest],
@@ -410,12 +443,6 @@ impl Communicator {
                 request.is_member() && request.colour == colour
             })
             .collect();
-        let requested = || members.iter().map(|&place| requests[place].slots);
-        let (least, most) = (requested().min().unwrap_or(0), requested().max().unwrap_or(0));
-        if least != most {
-            let (least, most) = (least.into(), most.into());
-            return Err(fault(Cause::Disagree { what: "slots", least, most }));
-        }
         if let Some(place) = members.iter().find(|&&place| requests[place].signals == NO_ROOM) {
             let text = format!("member {place} has no signals left for another communicator");
             return Err(fault(Cause::no_room_at(Some(*place), text)));
@@ -432,7 +459,8 @@ impl Communicator {
         let monitored =
             monitored.map(|(&rank, &place)| MonitoredMember { rank, first: first(place) }).collect();
         let signals = first(self.rank().0);
-        let messages = Arc::new(self.messages().another(context, most, Some(ranks.clone())));
+        let messages =
+            Arc::new(self.messages().another(context, requests[self.rank().0].slots, Some(ranks.clone())));
         let for_collectives =
             |number, slots, calls| self.messages().for_collectives(number, slots, Some(ranks.clone()), calls);
         let current_call = CurrentCall::new(name.into());
@@ -464,11 +492,14 @@ impl Communicator {
 
     /// Begins a collective call. Only one may be under way, because all members must know the order of calls.
     #[inline]
-    pub(crate) fn begin(&self, kind: Option<&CallKind>, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
-        match kind {
-            Some(kind) => self.begin_as(CallWord::of(kind), CallSignature::of(kind), call),
-            None => self.begin_as(CallWord::PREPARES, CallSignature::OTHER, call),
-        }
+    pub(crate) fn begin(&self, kind: &CallKind, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
+        self.begin_as(CallWord::of(kind), CallSignature::of(kind), call)
+    }
+
+    /// Begins a collective call that is not an operation, of that name.
+    pub(crate) fn begin_named(&self, name: &str, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
+        let word = CallWord::named(name);
+        self.begin_as(word, CallSignature::of_named(word), call)
     }
 
     /// Begins a collective call that is named by `word`.
@@ -486,8 +517,8 @@ impl Communicator {
                 "another thread of this rank is in a collective call; their order must be known to all";
             return Err(self.worker().fault(Cause::Argument(text.into()), call));
         }
-        if word == CallWord::PREPARES {
-            self.current_call.note_preparing(call());
+        if word.number_of_name().is_some() {
+            self.current_call.note_text(call());
         }
         self.current_call.one_call.begin(word.bits());
         set_wait_probe(self.monitor().probe());
@@ -559,11 +590,26 @@ impl Communicator {
     }
 
     /// Returns an error unless `root` is a member.
-    pub(crate) fn check_root(&self, root: Rank, call: &dyn Fn() -> String) -> Result<()> {
+    pub(crate) fn check_root(&self, root: Rank, word: CallWord, call: &dyn Fn() -> String) -> Result<()> {
         if root.index() < self.size() {
             return Ok(());
         }
-        Err(self.worker().fault(self.messages().no_such_member(root), call))
+        Err(self.refuse_as(self.messages().no_such_member(root), word, call))
+    }
+
+    /// Refuses a collective call of that name, because an argument of this member is wrong. Returns the error, and makes
+    /// the communicator fail on all members.
+    #[cold]
+    pub fn refuse(&self, cause: Cause, name: &str, call: &dyn Fn() -> String) -> Error {
+        self.refuse_as(cause, CallWord::named(name), call)
+    }
+
+    /// Refuses a collective call that this member has not begun, because an argument is wrong. All refusals pass here.
+    /// The others may be in the call, and would wait for this member, or meet it in its next call.
+    #[cold]
+    pub(crate) fn refuse_as(&self, cause: Cause, word: CallWord, call: &dyn Fn() -> String) -> Error {
+        self.monitor().report(self.worker(), word, &cause);
+        self.worker().fault(cause, call)
     }
 
     /// Names the collective call in an error of one of its steps, unless the error names it already. The memory of a step

@@ -31,10 +31,23 @@ const AMOUNT_BITS: u32 = 34;
 const AMOUNT_MAX: u64 = (1 << AMOUNT_BITS) - 1;
 const ROOT_BITS: u32 = 24;
 const CODE_AT: u32 = AMOUNT_BITS + ROOT_BITS;
-const CODE_PREPARES: u64 = 30;
+const CODE_NAMED: u64 = 30;
 const CODE_JOB_CALL: u64 = 31;
 
 const _: () = assert!(Rank::MAX.0 < 1 << ROOT_BITS);
+
+/// The names of calls whose word holds nothing but the name: calls that are not operations, and calls that a member has
+/// not begun because an argument was wrong.
+#[rustfmt::skip]
+const NAMED_CALLS: [&str; 48] = [
+    "barrier", "ibarrier", "barrier_init", "bcast", "ibcast", "bcast_init", "reduce", "ireduce", "reduce_init",
+    "allreduce", "iallreduce", "allreduce_init", "gather", "igather", "gather_init", "scatter", "iscatter",
+    "scatter_init", "allgather", "iallgather", "allgather_init", "alltoall", "ialltoall", "alltoall_init",
+    "reduce_scatter", "ireduce_scatter", "reduce_scatter_init", "scan", "iscan", "scan_init", "exscan", "iexscan",
+    "exscan_init", "neighbours", "ineighbours", "neighbours_init", "neighbor_alltoall", "ineighbor_alltoall",
+    "neighbor_alltoall_init", "plan", "split", "dup", "recreate", "quiesce", "Cartesian::new", "Neighbourhood::new",
+    "fuzzy_barrier", "alloc_on",
+];
 
 /// The names of these calls.
 pub(crate) const VECTOR_CALLS: [(VectorCall, &str); 5] = [
@@ -46,8 +59,8 @@ pub(crate) const VECTOR_CALLS: [(VectorCall, &str); 5] = [
 ];
 
 impl CallWord {
-    /// A call that is not an operation, for example one that prepares a plan. [`CurrentCall`] holds its text.
-    pub(crate) const PREPARES: CallWord = CallWord(CODE_PREPARES << CODE_AT);
+    /// A start of a plan.
+    pub(crate) const START: CallWord = CallWord(CODE_NAMED << CODE_AT);
 
     #[inline]
     fn new(code: u64, root: usize, amount: usize) -> CallWord {
@@ -62,6 +75,18 @@ impl CallWord {
 
     pub(crate) fn of_vector_call(what: VectorCall, values: usize, root: Rank) -> CallWord {
         CallWord::new(what as u64, root.index(), values)
+    }
+
+    /// A call of which the word holds only the name, for example one that prepares a plan. While it is under way,
+    /// [`CurrentCall`] holds its text.
+    pub(crate) fn named(name: &str) -> CallWord {
+        let number = NAMED_CALLS.iter().position(|known| *known == name).map_or(0, |at| at + 1);
+        CallWord::new(CODE_NAMED, 0, number)
+    }
+
+    /// Returns the number of the call's name, if the word holds only that. 0 is a call without a name.
+    pub(crate) fn number_of_name(self) -> Option<u64> {
+        (self.code() == CODE_NAMED).then_some(self.0 & AMOUNT_MAX)
     }
 
     /// A collective call of the job, in the record of its failure.
@@ -88,11 +113,13 @@ impl CallWord {
         self.0 >> CODE_AT & 0x1f
     }
 
-    /// Returns the text of the call on the communicator of that name; None if the word is
-    /// [`PREPARES`](Self::PREPARES).
+    /// Returns the text of the call on the communicator of that name; None if the word does not name it.
     pub(crate) fn text(self, communicator: &str) -> Option<String> {
         if let Some(call) = self.job_call() {
             return Some(call.name().into());
+        }
+        if let Some(number) = self.number_of_name() {
+            return name_of_number(number).map(|name| format!("{name}({communicator})"));
         }
         let (root, amount) = (self.0 >> AMOUNT_BITS & ((1 << ROOT_BITS) - 1), self.0 & AMOUNT_MAX);
         let (code, root_is) = (self.code(), number_of(communicator));
@@ -111,6 +138,11 @@ impl CallWord {
         let what = described(collective, root as usize, amount, communicator);
         Some(call_on(&format!("{name}({what})"), communicator))
     }
+}
+
+/// Returns the name of the call of that number among those that have only a name.
+pub(crate) fn name_of_number(number: u64) -> Option<&'static str> {
+    NAMED_CALLS.get((number as usize).checked_sub(1)?).copied()
 }
 
 /// The name of the communicator of all ranks.
@@ -160,38 +192,38 @@ pub(crate) struct CurrentCall {
     communicator_name: Arc<str>,
     /// The call under way, as a [`CallWord`].
     pub(crate) one_call: OneCall,
-    /// The text of the call under way, if its word is [`CallWord::PREPARES`].
-    preparing: Mutex<String>,
+    /// The text of the call under way, if its word holds only a name.
+    text: Mutex<String>,
 }
 
 impl CurrentCall {
     pub(crate) fn new(communicator_name: Arc<str>) -> Arc<CurrentCall> {
-        Arc::new(CurrentCall { communicator_name, one_call: OneCall::none(), preparing: Mutex::default() })
+        Arc::new(CurrentCall { communicator_name, one_call: OneCall::none(), text: Mutex::default() })
     }
 
     pub(crate) fn communicator_name(&self) -> &Arc<str> {
         &self.communicator_name
     }
 
-    /// Records the text of a call that begins and whose word is [`CallWord::PREPARES`].
-    pub(crate) fn note_preparing(&self, call: String) {
-        *self.lock_preparing() = call;
+    /// Records the text of a call that begins and whose word holds only a name.
+    pub(crate) fn note_text(&self, call: String) {
+        *self.lock_text() = call;
     }
 
     pub(crate) fn call(&self, word: CallWord) -> String {
-        let preparing = || self.lock_preparing().clone();
-        word.text(&self.communicator_name).unwrap_or_else(preparing)
+        let known = if word.number_of_name().is_some() { None } else { word.text(&self.communicator_name) };
+        known.unwrap_or_else(|| self.lock_text().clone())
     }
 
-    fn lock_preparing(&self) -> MutexGuard<'_, String> {
-        self.preparing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_text(&self) -> MutexGuard<'_, String> {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl CallNames for CurrentCall {
     fn call_on(&self, _slot: u32) -> Option<String> {
         let word = CallWord(self.one_call.word());
-        (1..=CODE_PREPARES).contains(&word.code()).then(|| self.call(word))
+        (1..=CODE_NAMED).contains(&word.code()).then(|| self.call(word))
     }
 }
 
@@ -235,7 +267,19 @@ mod tests {
             current_call.call(word),
             "gather(uneven, 12 values to member 3, split(colour 1) of world)"
         );
-        current_call.note_preparing("plan(ring)".into());
-        assert_eq!(current_call.call(CallWord::PREPARES), "plan(ring)");
+        current_call.note_text("plan(ring)".into());
+        assert_eq!(current_call.call(CallWord::named("plan")), "plan(ring)");
+    }
+
+    /// Other members know only the name.
+    #[test]
+    fn other_members_know_the_name() {
+        assert_eq!(CallWord::START.text("world"), None);
+        let forms = |name: &str| [name.to_string(), format!("i{name}"), format!("{name}_init")];
+        let of_vectors = VECTOR_CALLS.iter().flat_map(|(_, name)| forms(name));
+        let all = COLLECTIVES.iter().flat_map(|(name, _)| forms(name)).chain(of_vectors);
+        for name in all.chain(["split", "dup", "plan"].map(String::from)) {
+            assert_eq!(CallWord::named(&name).text("world"), Some(format!("{name}(world)")));
+        }
     }
 }

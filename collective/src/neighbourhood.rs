@@ -118,7 +118,7 @@ impl Communicator {
     /// passed different grids, or the number of places in the grid is not the number of members.
     pub fn grid(&self, dims: &[usize], periodic: &[bool]) -> Result<Neighbourhood> {
         let call = || self.call_on(&format!("Cartesian::new({dims:?}, {periodic:?})"));
-        self.begin(None, &call)?.run_agreed(|| {
+        self.begin_named("Cartesian::new", &call)?.run_agreed(|| {
             let mut hasher = DefaultHasher::new();
             (dims, periodic).hash(&mut hasher);
             let words = self.allgather_steps(&[hasher.finish()]);
@@ -150,7 +150,7 @@ impl Communicator {
     pub fn graph(&self, sources: &[Rank], destinations: &[Rank]) -> Result<Neighbourhood> {
         let (gets, gives) = (sources.len(), destinations.len());
         let call = || self.call_on(&format!("Neighbourhood::new({gets} sources, {gives} destinations)"));
-        self.begin(None, &call)?.run_agreed(|| {
+        self.begin_named("Neighbourhood::new", &call)?.run_agreed(|| {
         let (me, size) = (self.rank().index(), self.size());
         let known = |ranks: &[Rank]| -> Vec<usize> {
             ranks.iter().map(|rank| rank.index()).filter(|&place| place < size).collect()

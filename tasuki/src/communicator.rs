@@ -2,12 +2,12 @@
 
 use crate::collective::Data;
 use crate::engine::Cause;
-use crate::member::{place_of, refused};
+use crate::member::place_of;
 use crate::message::Peer;
 use crate::message::request::{RecvRequest, SendRequest};
 use crate::message::slot::{Received, Slot, received};
 use crate::start::Helper;
-use crate::{Member, Pod, Rank, Request, Result};
+use crate::{Error, Member, Pod, Rank, Request, Result};
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -272,10 +272,17 @@ impl Communicator {
     /// Returns the member that is the root. `call` names the call.
     #[inline]
     pub(crate) fn root(&self, root: impl Peer, call: &'static str) -> Result<Member> {
-        let refused = |cause| refused(self.messages(), cause, call);
+        let refused = |cause| self.refused(cause, call);
         root.member(self.messages()).map_err(refused)?.ok_or_else(|| {
             refused(Cause::Argument("the root is None: a collective call needs a member as its root".into()))
         })
+    }
+
+    /// Refuses a collective call because of its arguments. The communicator fails on all members.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn refused(&self, cause: Cause, call: &'static str) -> Error {
+        self.inner.refuse(cause, call, &|| call.into())
     }
 
     pub(crate) fn abort_on_failure(&self, aborts: bool) {

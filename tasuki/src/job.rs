@@ -238,8 +238,8 @@ impl Job {
     /// Collective on that communicator ([rules](crate::collective#rules)), with the same count on all members. Each
     /// member frees its part when it drops its [`Array`].
     ///
-    /// Errors: those of [`Job::alloc`], on all members; the communicator belongs to another job. After an error no member
-    /// has allocated. Cost: an allgather of 16 bytes and a system call; 8 bytes for each member.
+    /// Errors: those of [`Job::alloc`], on all members; the communicator belongs to another job, and has then failed.
+    /// After another error no member has allocated, and the communicator goes on. Cost: an allgather of 16 bytes and a system call; 8 bytes for each member.
     ///
     /// ```
     /// use tasuki::Member;
@@ -259,7 +259,7 @@ impl Job {
         let call = || format!("alloc_on({count} x {} bytes, {})", size_of::<T>(), members.inner().name());
         if !Arc::ptr_eq(members.messages().worker(), &self.worker) {
             let cause = Cause::Argument("the communicator belongs to another job".into());
-            return Err(self.worker.fault(cause, call));
+            return Err(members.inner().refuse(cause, "alloc_on", &call));
         }
         let own: Result<Array<T>> = self.alloc_part(count, &call);
         let start = own.as_ref().map_or(GlobalAddress::NULL, |part| part.pointer().address());

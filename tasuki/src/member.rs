@@ -156,7 +156,7 @@ pub(crate) fn place_of(context: &Context, peer: impl Peer, call: &'static str) -
 
 #[cold]
 #[inline(never)]
-pub(crate) fn refused(context: &Context, cause: Cause, call: &'static str) -> Error {
+fn refused(context: &Context, cause: Cause, call: &'static str) -> Error {
     context.worker().fault(cause, || call.into())
 }
 

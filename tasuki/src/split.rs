@@ -28,20 +28,20 @@ impl Communicator {
     /// pair takes memory when it exchanges its first message. When all members have dropped the communicator, and the
     /// requests and plans that they made on it, its memory is freed by the next `split` or
     /// [`quiesce`](crate::collective::quiesce) of this one. Errors: those of [`Communicator::allgather`]; the number of
-    /// slots is out of range; the members of a part give different numbers of slots. Cost: an allgather of 40 bytes.
+    /// slots is out of range; the members of a part give different numbers of slots, which is an error on all. Cost: an allgather of 40 bytes.
     pub fn split<S: SplitBy>(&self, by: S) -> Result<S::Output> {
-        let fault = |cause| self.messages().worker().fault(cause, || "split".into());
         let part = by.part();
         if let Some(Split { slots, .. }) = part
             && !(1..=SLOTS_MAX).contains(&slots)
         {
             let text = format!("{slots} slots: a communicator has 1 to {SLOTS_MAX}");
-            return Err(fault(Cause::Argument(text)));
+            return Err(self.refused(Cause::Argument(text), "split"));
         }
         let (key, slots) = part.map_or((0, 0), |part| (part.key as i64, part.slots as u32));
         let made = self.inner().split(part.map(|part| part.colour as u64), key, slots)?;
-        S::output(made.map(|inner| self.another(inner)))
-            .ok_or_else(|| fault(Cause::Bug("a member with a colour got no communicator".into())))
+        S::output(made.map(|inner| self.another(inner))).ok_or_else(|| {
+            self.refused(Cause::Bug("a member with a colour got no communicator".into()), "split")
+        })
     }
 
     /// Makes a communicator of the same members, in the same order, with a message space of its own (MPI_Comm_dup).

@@ -331,6 +331,11 @@ macro_rules! each_case {
             Everywhere "J" 2..=4 failed_communicators::j_a_plan_outlives_its_communicator;
             Everywhere "J" 2..=4 failed_communicators::j_barriers_of_the_job_are_calls_of_the_world;
             Everywhere "J" 2..=4 failed_communicators::j_allocations_of_the_job_are_calls_of_the_world;
+            Everywhere "J" 1..=4 refused_calls::j_refused_calls_fail_the_communicator;
+            Everywhere "J" 2..=4 refused_calls::j_calls_under_way_end_when_one_is_refused;
+            Everywhere "J" 3..=4 refused_calls::j_calls_of_other_names_do_not_match;
+            Everywhere "J" 2..=4 refused_calls::j_all_parts_of_a_split_are_refused;
+            Real "J" 2..=4 refused_calls::j_random_calls_with_wrong_arguments;
             Everywhere "J" 1..=4 dropped_communicators::j_dropped_communicators_are_freed;
             Everywhere "J" 1..=4 dropped_communicators::j_communicators_are_dropped_at_different_times;
             Everywhere "J" 2..=4 dropped_communicators::j_a_member_leaves_while_communicators_are_freed;

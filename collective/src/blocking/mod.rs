@@ -13,6 +13,7 @@ pub(crate) mod reductions;
 pub(crate) mod vector;
 
 use crate::communicator::Communicator;
+use crate::current_call::CallWord;
 use crate::message_algorithms::gather::allgather_words;
 use crate::message_algorithms::run_now;
 use bytemuck::Pod;
@@ -35,22 +36,34 @@ impl Communicator {
     }
 
     /// Returns an error unless `room` holds exactly a block of `count` values.
-    pub(crate) fn check_block(&self, room: usize, count: usize, call: &dyn Fn() -> String) -> Result<()> {
+    pub(crate) fn check_block(
+        &self,
+        room: usize,
+        count: usize,
+        word: CallWord,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
         if room == count {
             return Ok(());
         }
         let text = format!("there is room for {room} values, but a member's block has {count}");
-        Err(self.worker().fault(Cause::Argument(text), call))
+        Err(self.refuse_as(Cause::Argument(text), word, call))
     }
 
     /// Returns an error unless `room` holds exactly `count` values for each member.
-    pub(crate) fn check_room(&self, room: usize, count: usize, call: &dyn Fn() -> String) -> Result<()> {
+    pub(crate) fn check_room(
+        &self,
+        room: usize,
+        count: usize,
+        word: CallWord,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
         let wanted = self.size() * count;
         if room == wanted {
             return Ok(());
         }
         let size = self.size();
         let text = format!("{room} values are not {count} for each of {size} members, which are {wanted}");
-        Err(self.worker().fault(Cause::Argument(text), call))
+        Err(self.refuse_as(Cause::Argument(text), word, call))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::call_kind::CallKind;
 use crate::communicator::Communicator;
+use crate::current_call::CallWord;
 use crate::message_algorithms::alltoall::alltoall;
 use crate::message_algorithms::barrier::barrier;
 use crate::message_algorithms::bcast::bcast;
@@ -18,7 +19,7 @@ impl Communicator {
     pub fn barrier(&self) -> Result<()> {
         let kind = CallKind::of::<u8>(CollectiveKind::Barrier, Rank(0), 0);
         let call = || self.call(&kind);
-        self.begin(Some(&kind), &call)?.run(|| {
+        self.begin(&kind, &call)?.run(|| {
             self.worker().settle(&call)?; // unfinished puts could arrive after the notification
             if self.try_cached(&kind, CallBuffers::nothing(), &call)? {
                 return Ok(());
@@ -35,8 +36,8 @@ impl Communicator {
         let bytes = size_of_val(values);
         let kind = CallKind::of::<T>(CollectiveKind::Bcast, root, values.len());
         let call = || self.call(&kind);
-        self.check_root(root, &call)?;
-        self.begin(Some(&kind), &call)?.run(|| {
+        self.check_root(root, CallWord::of(&kind), &call)?;
+        self.begin(&kind, &call)?.run(|| {
             let values = cast_slice_mut(values);
             if self.try_cached(&kind, CallBuffers::moved(values, self.rank() == root), &call)? {
                 return Ok(());
@@ -56,8 +57,8 @@ impl Communicator {
         let (root, count) = (self.rank(), self.count_of(values, all));
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, count);
         let call = || self.call(&kind);
-        self.check_room(all.len(), count, &call)?;
-        self.begin(Some(&kind), &call)?.run(|| {
+        self.check_room(all.len(), count, CallWord::of(&kind), &call)?;
+        self.begin(&kind, &call)?.run(|| {
             values.iter().for_each(|values| self.place_own(values, all));
             if self.try_cached(&kind, CallBuffers::moved(cast_slice_mut(all), false), &call)? {
                 return Ok(());
@@ -73,8 +74,8 @@ impl Communicator {
     pub fn gather_to<T: Pod>(&self, values: &[T], root: Rank) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
         let call = || self.call(&kind);
-        self.check_root(root, &call)?;
-        self.begin(Some(&kind), &call)?.run(|| {
+        self.check_root(root, CallWord::of(&kind), &call)?;
+        self.begin(&kind, &call)?.run(|| {
             if self.try_cached(&kind, CallBuffers::read(cast_slice(values)), &call)? {
                 return Ok(());
             }
@@ -87,8 +88,8 @@ impl Communicator {
         let (count, root) = (block.len(), self.rank());
         let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, count);
         let call = || self.call(&kind);
-        self.check_room(values.len(), count, &call)?;
-        self.begin(Some(&kind), &call)?.run(|| {
+        self.check_room(values.len(), count, CallWord::of(&kind), &call)?;
+        self.begin(&kind, &call)?.run(|| {
             block.copy_from_slice(&values[root.index() * count..][..count]);
             if self.try_cached(&kind, CallBuffers::read(cast_slice(values)), &call)? {
                 return Ok(());
@@ -101,8 +102,8 @@ impl Communicator {
     pub fn scatter_from<T: Pod>(&self, block: &mut [T], root: Rank) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, block.len());
         let call = || self.call(&kind);
-        self.check_root(root, &call)?;
-        self.begin(Some(&kind), &call)?.run(|| {
+        self.check_root(root, CallWord::of(&kind), &call)?;
+        self.begin(&kind, &call)?.run(|| {
             let block = cast_slice_mut(block);
             if self.try_cached(&kind, CallBuffers::moved(block, false), &call)? {
                 return Ok(());
@@ -117,8 +118,8 @@ impl Communicator {
         let count = self.count_of(values, all);
         let kind = CallKind::of::<T>(CollectiveKind::Allgather, Rank(0), count);
         let call = || self.call(&kind);
-        self.check_room(all.len(), count, &call)?;
-        self.begin(Some(&kind), &call)?.run(|| {
+        self.check_room(all.len(), count, CallWord::of(&kind), &call)?;
+        self.begin(&kind, &call)?.run(|| {
             values.iter().for_each(|values| self.place_own(values, all));
             if self.try_cached(&kind, CallBuffers::moved(cast_slice_mut(all), false), &call)? {
                 return Ok(());
@@ -134,9 +135,9 @@ impl Communicator {
         let count = values.len() / self.size();
         let kind = CallKind::of::<T>(CollectiveKind::Alltoall, Rank(0), count);
         let call = || self.call(&kind);
-        self.check_room(values.len(), count, &call)?;
-        self.check_room(all.len(), count, &call)?;
-        self.begin(Some(&kind), &call)?.run(|| {
+        self.check_room(values.len(), count, CallWord::of(&kind), &call)?;
+        self.check_room(all.len(), count, CallWord::of(&kind), &call)?;
+        self.begin(&kind, &call)?.run(|| {
             let (values, all) = (cast_slice(values), cast_slice_mut(all));
             if self.try_cached(&kind, CallBuffers::between(values, all), &call)? {
                 return Ok(());

@@ -2,6 +2,7 @@
 
 use crate::call_kind::CallKind;
 use crate::communicator::Communicator;
+use crate::current_call::CallWord;
 use crate::message_algorithms::{reduce, scan};
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use tasuki_core::base::{Rank, Result};
@@ -16,7 +17,7 @@ impl Communicator {
         let kind =
             CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(operation.builtin());
         let call = || self.call(&kind);
-        self.begin(Some(&kind), &call)?.run(|| {
+        self.begin(&kind, &call)?.run(|| {
             if self.try_cached_reduction(&kind, values, operation, &call)? {
                 return Ok(());
             }
@@ -34,8 +35,8 @@ impl Communicator {
         let kind =
             CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(operation.builtin());
         let call = || self.call(&kind);
-        self.check_root(root, &call)?;
-        self.begin(Some(&kind), &call)?.run(|| {
+        self.check_root(root, CallWord::of(&kind), &call)?;
+        self.begin(&kind, &call)?.run(|| {
             if self.try_cached(&kind, CallBuffers::read(cast_slice(values)), &call)? {
                 return Ok(());
             }
@@ -48,7 +49,7 @@ impl Communicator {
         let kind =
             CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len()).combined(operation.builtin());
         let call = || self.call(&kind);
-        self.begin(Some(&kind), &call)?.run(|| {
+        self.begin(&kind, &call)?.run(|| {
             if self.try_cached_reduction(&kind, values, operation, &call)? {
                 return Ok(());
             }
@@ -67,9 +68,9 @@ impl Communicator {
         let kind =
             CallKind::of::<T>(CollectiveKind::ReduceScatter, Rank(0), count).combined(operation.builtin());
         let call = || self.call(&kind);
-        self.check_room(values.len(), count, &call)?;
-        self.check_block(block.len(), count, &call)?;
-        self.begin(Some(&kind), &call)?.run(|| {
+        self.check_room(values.len(), count, CallWord::of(&kind), &call)?;
+        self.check_block(block.len(), count, CallWord::of(&kind), &call)?;
+        self.begin(&kind, &call)?.run(|| {
             let own = self.rank().index() * count;
             let mut blocks = values.to_vec();
             if self.try_cached_reduction(&kind, &mut blocks, operation, &call)? {
@@ -101,7 +102,7 @@ impl Communicator {
     ) -> Result<()> {
         let kind = CallKind::of::<T>(collective, Rank(0), values.len()).combined(operation.builtin());
         let call = || self.call(&kind);
-        self.begin(Some(&kind), &call)?.run(|| {
+        self.begin(&kind, &call)?.run(|| {
             if self.try_cached_reduction(&kind, values, operation, &call)? {
                 return Ok(());
             }

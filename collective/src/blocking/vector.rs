@@ -1,7 +1,7 @@
 //! Calls whose blocks differ in length, and exchanges with neighbours. A member passes the lengths of the blocks that it
 //! sends; the receivers learn them. A receiver that passes a length, too, must pass the sender's.
 //!
-//! A member whose own arguments are impossible gets an error, and the call has not begun there.
+//! A member whose own arguments are impossible gets an error. It has not begun the call, and the communicator fails.
 
 use crate::communicator::Communicator;
 use crate::current_call::{CallWord, VectorCall};
@@ -77,8 +77,8 @@ impl Communicator {
     ) -> Result<(R, Vec<usize>)> {
         let (word, signature) = words_of::<T>(what, values.len(), root);
         let call = || self.call_of(word);
-        self.check_root(root, &call)?;
-        let blocks = blocks().map_err(|cause| self.worker().fault(cause, call))?;
+        self.check_root(root, word, &call)?;
+        let blocks = blocks().map_err(|cause| self.refuse_as(cause, word, &call))?;
         let exchange = || self.by_messages(blocks.run(&self.channel, values, room), &call);
         self.begin_as(word, signature, &call)?.run(exchange)
     }

@@ -19,6 +19,9 @@
 //!   queues wait for nobody in particular, see [`departed`](crate::plan::end::departed).
 //! - A member has died. This ends the whole job.
 //! - An operation of the program panics.
+//! - An argument is wrong. The member has not begun the call ([`refuse_as`](crate::communicator::Communicator)), but the
+//!   others may be in it, and would wait for that member or meet it in its next call. If all members find that together,
+//!   as when they prepare a plan, each notes the failure itself, and gets its own error.
 //!
 //! The member that fails calls [`FailureMonitor::report`]. It writes a record of its failure, raises the *notice* of
 //! each other member, a signal of the communicator, and then raises the [alarm](tasuki_core::engine::AlarmHandler) of

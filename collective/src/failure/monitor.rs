@@ -34,6 +34,8 @@ pub(crate) enum FailureReason {
     Bytes(u64, u64),
     /// Members made different calls, or calls with different arguments.
     Calls,
+    /// An argument was wrong on that member.
+    Argument,
     /// The program's own operation panicked or failed.
     Program,
     /// That rank has left the job.
@@ -55,7 +57,8 @@ impl FailureReason {
 
     fn of_kind(kind: ErrorKind) -> FailureReason {
         match kind {
-            ErrorKind::Misuse | ErrorKind::Disagreement => FailureReason::Calls,
+            ErrorKind::Misuse => FailureReason::Argument,
+            ErrorKind::Disagreement => FailureReason::Calls,
             ErrorKind::Program => FailureReason::Program,
             ErrorKind::PeerFailed | ErrorKind::TimedOut => FailureReason::Peer,
             _ => FailureReason::System,
@@ -64,7 +67,9 @@ impl FailureReason {
 
     fn kind(self) -> ErrorKind {
         match self {
-            FailureReason::Bytes(..) | FailureReason::Calls => ErrorKind::Disagreement,
+            FailureReason::Bytes(..) | FailureReason::Calls | FailureReason::Argument => {
+                ErrorKind::Disagreement
+            }
             FailureReason::Program => ErrorKind::Program,
             FailureReason::Left(_) | FailureReason::Peer => ErrorKind::PeerFailed,
             FailureReason::System => ErrorKind::System,
@@ -80,6 +85,7 @@ impl FailureReason {
             FailureReason::Left(rank) => [4, rank.0 as u64, 0],
             FailureReason::Peer => [5, 0, 0],
             FailureReason::System => [6, 0, 0],
+            FailureReason::Argument => [7, 0, 0],
         }
     }
 
@@ -90,6 +96,7 @@ impl FailureReason {
             3 => FailureReason::Program,
             4 => FailureReason::Left(Rank(one as usize)),
             5 => FailureReason::Peer,
+            7 => FailureReason::Argument,
             _ => FailureReason::System,
         }
     }
@@ -124,6 +131,9 @@ impl fmt::Display for FailureReason {
             }
             FailureReason::Calls => {
                 f.write_str("its members made different calls, or disagree about arguments")
+            }
+            FailureReason::Argument => {
+                f.write_str("an argument was wrong there, so it has not made the call")
             }
             FailureReason::Program => f.write_str("the program's own operation panicked or failed"),
             FailureReason::Left(rank) => write!(f, "rank {rank} has left the job"),
@@ -332,6 +342,14 @@ impl FailureMonitor {
         self.report_reason(worker, call, FailureReason::of(cause));
     }
 
+    /// Notes that all members have refused `call`, each for a cause about arguments. Each member notes that itself.
+    #[cold]
+    pub(crate) fn note_agreed(&self, worker: &Worker, call: CallWord, cause: &Cause) {
+        if self.check().is_ok() {
+            self.report_raising(worker, call, FailureReason::of(cause), 0);
+        }
+    }
+
     /// Reports to all members that the program's operation has panicked in `call`.
     #[cold]
     pub(crate) fn report_panic(&self, worker: &Worker, call: CallWord) {
@@ -375,6 +393,7 @@ impl FailureMonitor {
         Some(Cause::CommunicatorFailed { first, kind: ErrorKind::PeerFailed })
     }
 
+    /// Records the failure, and raises the notices of the other members by `amount`, unless that is 0.
     fn report_raising(&self, worker: &Worker, call: CallWord, reason: FailureReason, amount: u64) {
         // A rank that was killed or is leaving cannot report anything; other members detect that it is gone.
         if worker.check().is_err() || worker.fabric().is_cut_off().is_some() {
@@ -393,7 +412,7 @@ impl FailureMonitor {
             worker.node_state().declare_dead(worker.rank(), &how, worker.now_ns());
             return;
         }
-        let others = self.members.iter().enumerate().filter(|(member, _)| *member != self.me);
+        let others = self.members.iter().enumerate().filter(|(member, _)| *member != self.me && amount != 0);
         for (_, member) in others {
             // Fails if that member has left, which needs no notice.
             let _ = worker.raise(member.signal(NOTICE), amount);
@@ -615,6 +634,7 @@ mod tests {
         let all = [
             FailureReason::Bytes(8, 16),
             FailureReason::Calls,
+            FailureReason::Argument,
             FailureReason::Program,
             FailureReason::Left(Rank(7)),
             FailureReason::Peer,

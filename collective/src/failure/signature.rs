@@ -1,7 +1,7 @@
 //! The signature of a collective call: a number of 48 bits that is equal on all members if they are in equal calls.
 
 use crate::call_kind::{CallKind, USER_DEFINED};
-use crate::current_call::{VECTOR_CALLS, VectorCall};
+use crate::current_call::{CallWord, VECTOR_CALLS, VectorCall, name_of_number};
 use std::fmt;
 use tasuki_core::base::{Cause, KindClass, ValueKind};
 use tasuki_core::queue::reduction::Reduction;
@@ -25,13 +25,10 @@ const REDUCTION_AT: u32 = 23;
 const AMOUNT_MASK: u64 = (1 << REDUCTION_AT) - 1;
 /// Numbers of bytes below this are part of the signature. For larger ones it holds this bit and a hash of the number.
 const MANY_BYTES: u64 = 1 << (REDUCTION_AT - 1);
-/// The operation code of a call that is not an operation: one that prepares something.
+/// The operation code of a call that is not an operation. In place of the root it has the number of its name.
 const NO_OPERATION: u64 = 31;
 
 impl CallSignature {
-    /// The signature of a call that is not an operation.
-    pub(crate) const OTHER: CallSignature = CallSignature(NO_OPERATION << OPERATION_AT);
-
     #[inline]
     fn new(operation: u64, root: usize, of: ValueKind, reduction: u8, bytes: u64) -> CallSignature {
         let hash = if of.class().of_numbers().is_some() { 0 } else { u64::from(of.bits()) / 8 };
@@ -50,6 +47,12 @@ impl CallSignature {
     /// A call whose blocks differ in length. The lengths are compared by messages of their own.
     pub(crate) fn of_vector_call<T: 'static>(call: VectorCall, root: usize) -> CallSignature {
         CallSignature::new(call as u64, root, ValueKind::of::<T>(), 0, 0)
+    }
+
+    /// A call that is not an operation, by its word.
+    pub(crate) fn of_named(word: CallWord) -> CallSignature {
+        let number = word.number_of_name().unwrap_or(0);
+        CallSignature(NO_OPERATION << OPERATION_AT | (number & ROOT_MASK) << ROOT_AT)
     }
 
     pub(crate) fn nonblocking(self) -> CallSignature {
@@ -90,7 +93,8 @@ impl fmt::Display for CallSignature {
         }
         let collective = COLLECTIVES.iter().find(|(_, collective)| *collective as u64 + 1 == operation);
         let Some((name, collective)) = collective else {
-            return f.write_str("a call that prepares something");
+            let name = name_of_number(self.0 >> ROOT_AT & ROOT_MASK).unwrap_or("a call without a name");
+            return write!(f, "{name}()");
         };
         if *collective == CollectiveKind::Barrier {
             return write!(f, "{i}{name}()");
@@ -167,7 +171,8 @@ mod tests {
             of::<u8>(Bcast, 1, 9).nonblocking(),
             reduced(Combine::Sum),
             reduced(Combine::Max),
-            CallSignature::OTHER,
+            CallSignature::of_named(CallWord::named("split")),
+            CallSignature::of_named(CallWord::named("dup")),
             CallSignature::of_vector_call::<u8>(VectorCall::GatherV, 0),
             CallSignature::of_vector_call::<u8>(VectorCall::GatherV, 1),
         ];

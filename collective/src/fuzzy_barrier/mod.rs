@@ -83,7 +83,7 @@ impl Communicator {
         let ours = first.and_then(|first| Ok((first, self.fuzzy_queue(prepare)?)));
         let first = ours.as_ref().map_or(FAILED, |(first, _)| u64::from(*first));
         let call = || self.call_on("fuzzy_barrier()");
-        let notified = self.begin(None, &call).and_then(|guard| {
+        let notified = self.begin_named("fuzzy_barrier", &call).and_then(|guard| {
             guard.run(|| self.allgather_steps(&[first]).map_err(|error| self.step_failed(error, &call)))
         });
         let (first, queue) = ours.map_err(|error| error.in_call(call).on_rank(self.worker().rank()))?;

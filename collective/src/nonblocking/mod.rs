@@ -336,7 +336,7 @@ impl Communicator {
         result: impl ValuesToResult<T, R>,
     ) -> Result<StartedCollective<Option<R>>> {
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
-        self.check_root(root, &|| format!("i{}", self.call(&kind)))?;
+        self.check_root(root, CallWord::of(&kind), &|| format!("i{}", self.call(&kind)))?;
         let values = if self.rank() == root { self.placed_in(room, &values, &kind)? } else { values };
         let data = CallData::new(kind, self.rank().index(), values);
         self.start_kind(data, move |data| data.is_root().then(|| result(data.values)))
@@ -385,7 +385,9 @@ impl Communicator {
         let room = room.unwrap_or_else(|| vec![T::zeroed(); values.len()]);
         let data = self.data_of(CollectiveKind::Alltoall, Rank(0), count, values).with_room(room);
         self.check_blocks_of(&data)?;
-        self.check_room(data.result.len(), count, &|| format!("i{}", self.call(data.kind())))?;
+        self.check_room(data.result.len(), count, CallWord::of(data.kind()), &|| {
+            format!("i{}", self.call(data.kind()))
+        })?;
         self.start_kind(data, move |data| result(data.result))
     }
 
@@ -402,7 +404,9 @@ impl Communicator {
         let data = self.reduction_of(CollectiveKind::ReduceScatter, Rank(0), count, values, operation);
         let data = data.with_room(room);
         self.check_blocks_of(&data)?;
-        self.check_block(data.result.len(), count, &|| format!("i{}", self.call(data.kind())))?;
+        self.check_block(data.result.len(), count, CallWord::of(data.kind()), &|| {
+            format!("i{}", self.call(data.kind()))
+        })?;
         self.start_kind(data, move |data| result(data.into_own_block()))
     }
 
@@ -432,20 +436,20 @@ impl Communicator {
     /// has another length.
     fn placed_in<T: Pod>(&self, room: Option<Vec<T>>, values: &[T], kind: &CallKind) -> Result<Vec<T>> {
         let mut all = room.unwrap_or_else(|| vec![T::zeroed(); self.size() * values.len()]);
-        self.check_room(all.len(), values.len(), &|| format!("i{}", self.call(kind)))?;
+        self.check_room(all.len(), values.len(), CallWord::of(kind), &|| format!("i{}", self.call(kind)))?;
         self.place_own(values, &mut all);
         Ok(all)
     }
 
     fn check_root_of<T: Pod>(&self, data: &CallData<T>) -> Result<()> {
         let kind = data.kind();
-        self.check_root(Rank(kind.root), &|| format!("i{}", self.call(kind)))
+        self.check_root(Rank(kind.root), CallWord::of(kind), &|| format!("i{}", self.call(kind)))
     }
 
     /// Returns an error unless the values hold a block for each member.
     fn check_blocks_of<T: Pod>(&self, data: &CallData<T>) -> Result<()> {
         let kind = data.kind();
         let count = kind.bytes / size_of::<T>().max(1);
-        self.check_room(data.values.len(), count, &|| format!("i{}", self.call(kind)))
+        self.check_room(data.values.len(), count, CallWord::of(kind), &|| format!("i{}", self.call(kind)))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Communicator, StartedCollective};
 use crate::blocking::vector::{BlockLengths, allocate, words_of};
-use crate::current_call::VectorCall;
+use crate::current_call::{CallWord, VectorCall};
 use crate::message_algorithms::block_exchange::BlockExchange;
 use crate::neighbourhood::Neighbourhood;
 use bytemuck::Pod;
@@ -23,7 +23,7 @@ impl Communicator {
     ) -> Result<StartedCollective<Option<R>>> {
         let call = format!("igather(uneven, {} values to rank {root})", values.len());
         let blocks = || Ok(self.gather_v_blocks(values.len(), root));
-        let blocks = self.blocks_of_call(root, &call, blocks)?;
+        let blocks = self.blocks_of_call((VectorCall::GatherV, root, values.len()), &call, blocks)?;
         let is_root = self.rank() == root;
         let result = move |all, ends| is_root.then(|| result(all, ends));
         self.start_exchange_of((VectorCall::GatherV, root), call, values, blocks, allocate, result)
@@ -41,7 +41,7 @@ impl Communicator {
     ) -> Result<StartedCollective<R>> {
         let call = format!("iscatter(uneven, {} values from rank {root})", values.len());
         let blocks = || self.scatter_v_blocks(values.len(), ends, count, root);
-        let blocks = self.blocks_of_call(root, &call, blocks)?;
+        let blocks = self.blocks_of_call((VectorCall::ScatterV, root, values.len()), &call, blocks)?;
         let result = |block, _| result(block);
         self.start_exchange_of((VectorCall::ScatterV, root), call, values, blocks, room, result)
     }
@@ -53,7 +53,9 @@ impl Communicator {
         result: impl BlocksToResult<T, R>,
     ) -> Result<StartedCollective<R>> {
         let call = format!("iallgather(uneven, {} values)", values.len());
-        let blocks = self.blocks_of_call(Rank(0), &call, || Ok(self.allgather_v_blocks(values.len())))?;
+        let blocks = self.blocks_of_call((VectorCall::AllgatherV, Rank(0), values.len()), &call, || {
+            Ok(self.allgather_v_blocks(values.len()))
+        })?;
         self.start_exchange_of((VectorCall::AllgatherV, Rank(0)), call, values, blocks, allocate, result)
     }
 
@@ -65,7 +67,9 @@ impl Communicator {
         result: impl BlocksToResult<T, R>,
     ) -> Result<StartedCollective<R>> {
         let call = format!("ialltoall(uneven, {} values)", values.len());
-        let blocks = self.blocks_of_call(Rank(0), &call, || self.alltoall_v_blocks(values.len(), ends))?;
+        let blocks = self.blocks_of_call((VectorCall::AlltoallV, Rank(0), values.len()), &call, || {
+            self.alltoall_v_blocks(values.len(), ends)
+        })?;
         self.start_exchange_of((VectorCall::AlltoallV, Rank(0)), call, values, blocks, allocate, result)
     }
 
@@ -79,19 +83,21 @@ impl Communicator {
     ) -> Result<StartedCollective<R>> {
         let call = format!("ineighbor_alltoall({} values)", values.len());
         let blocks = || self.neighbour_blocks(with, values.len(), lengths);
-        let blocks = self.blocks_of_call(Rank(0), &call, blocks)?;
+        let blocks =
+            self.blocks_of_call((VectorCall::NeighborAlltoall, Rank(0), values.len()), &call, blocks)?;
         self.start_exchange_of((VectorCall::NeighborAlltoall, Rank(0)), call, values, blocks, room, result)
     }
 
     /// Returns the blocks of a call. Error: its arguments are impossible.
     fn blocks_of_call(
         &self,
-        root: Rank,
+        (what, root, values): (VectorCall, Rank, usize),
         call: &str,
         blocks: impl FnOnce() -> Result<BlockExchange, Cause>,
     ) -> Result<BlockExchange> {
-        self.check_root(root, &|| call.into())?;
-        blocks().map_err(|cause| self.worker().fault(cause, || self.call_on(call)))
+        let word = CallWord::of_vector_call(what, values, root);
+        self.check_root(root, word, &|| call.into())?;
+        blocks().map_err(|cause| self.refuse_as(cause, word, &|| self.call_on(call)))
     }
 
     fn start_exchange_of<T: Pod + Send + Sync, R: Send + 'static>(

@@ -104,12 +104,14 @@ impl Communicator {
     /// number of ranks than there are members. Then no member has the plan.
     pub fn plan(&self, schedule: &Schedule, values: PlanValues, prepare: &dyn Fn()) -> Result<Plan> {
         let spans = |member| DataSpans::of_contract(&schedule.contract(member));
-        self.plan_as(schedule.name(), (schedule, &spans), values, prepare)
+        self.plan_as("plan", schedule.name(), (schedule, &spans), values, prepare)
     }
 
-    /// Prepares a schedule under another name. `spans` returns where a member's input and result lie.
+    /// Prepares a schedule under another name, in the call `what`. `spans` returns where a member's input and result
+    /// lie.
     fn plan_as(
         &self,
+        what: &str,
         name: &str,
         (schedule, spans): (&Schedule, &dyn Fn(usize) -> DataSpans),
         values: PlanValues,
@@ -119,11 +121,10 @@ impl Communicator {
         let fault = |cause| self.worker().fault(cause, call);
         if schedule.ranks() != self.size() {
             let (ranks, size) = (schedule.ranks(), self.size());
-            return Err(fault(Cause::Argument(format!(
-                "the schedule is for {ranks} ranks, but the group has {size} members"
-            ))));
+            let text = format!("the schedule is for {ranks} ranks, but the group has {size} members");
+            return Err(self.refuse(Cause::Argument(text), what, &call));
         }
-        self.begin(None, &call)?.run_agreed(|| {
+        self.begin_named(what, &call)?.run_agreed(|| {
             prepare();
             let part = schedule.part(self.rank().index());
             let prepared =
@@ -147,7 +148,8 @@ impl Communicator {
             None => {
                 let schedule = selection.choose(shape).schedule(shape, 1);
                 let spans = |member| DataSpans::of_shape(shape, member);
-                self.plan_as(&name_of(shape, self.name()), (&schedule, &spans), values, prepare)
+                let (what, name) = (init_of(shape), name_of(shape, self.name()));
+                self.plan_as(&what, &name, (&schedule, &spans), values, prepare)
             }
         }
     }
@@ -159,7 +161,7 @@ impl Communicator {
         let me = self.rank().index();
         let (part, bytes) = (schedule.part(me), shape.buffer_bytes(me));
         let start_data = StartData::new(bytes, values.operation);
-        let prepared = self.begin(None, &call)?.run_agreed(|| {
+        let prepared = self.begin_named(&init_of(shape), &call)?.run_agreed(|| {
             let prepared = self.negotiate(
                 (&schedule, values.kind),
                 &part,
@@ -198,6 +200,11 @@ impl Communicator {
             ended: 0,
         }
     }
+}
+
+/// Returns the name of the call that prepares a collective.
+pub(crate) fn init_of(shape: &Shape) -> String {
+    format!("{}_init", shape.collective.name())
 }
 
 /// Returns the name of the plan of a shape on a communicator: `bcast 8 KiB from rank 0`.
@@ -316,7 +323,7 @@ impl Plan {
     /// Makes the communicator fail, because a start has failed.
     #[cold]
     fn failed(&self, error: Error) -> Error {
-        self.monitor.report(&self.plan_state.worker, CallWord::PREPARES, error.cause());
+        self.monitor.report(&self.plan_state.worker, CallWord::START, error.cause());
         error
     }
 
@@ -517,7 +524,7 @@ impl Drop for PanicReport<'_> {
     #[inline]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.monitor.report_panic(self.worker, CallWord::PREPARES);
+            self.monitor.report_panic(self.worker, CallWord::START);
         }
     }
 }

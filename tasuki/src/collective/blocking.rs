@@ -5,7 +5,6 @@ use crate::collective::{
     ScatterTarget,
 };
 use crate::engine::Cause;
-use crate::member::refused;
 use crate::message::Peer;
 use crate::reduction::reduce_op::{OnBytes, ReduceOp};
 use crate::{Communicator, Result};
@@ -162,7 +161,7 @@ impl Communicator {
     /// ```
     ///
     /// Collective ([rules](crate::collective#rules)). Each member passes the same number of values, or each passes
-    /// [`Uneven`](crate::Uneven) values. Error, on the root only: its room has another length. Cost of equal blocks:
+    /// [`Uneven`](crate::Uneven) values. Error: the root's room has another length. Cost of equal blocks:
     /// messages up a tree of ceil(log8 P) levels, in which a member receives from up to seven others at each level, and
     /// heap memory for the values that pass through a member: on the root, all values. Cost of uneven blocks: a message
     /// of one cache line in each direction between the root and each member, then one message with the block; these
@@ -194,7 +193,7 @@ impl Communicator {
     /// ```
     ///
     /// Collective ([rules](crate::collective#rules)). Errors: the root has not a block for each member, or equal blocks
-    /// of another length than its own, on the root only; a member's count differs from the length of its block. Cost:
+    /// of another length than its own; a member's count differs from the length of its block. Cost:
     /// one message from the root to each member. With `()` or [`Blocks`](crate::Blocks) also a message of one cache
     /// line in each direction before.
     #[inline]
@@ -220,7 +219,7 @@ impl Communicator {
     /// ```
     ///
     /// Collective ([rules](crate::collective#rules)). Each member passes the same number of values, or each passes
-    /// [`Uneven`](crate::Uneven) values. Error, on this member only: `all` has another length. Cost of equal blocks:
+    /// [`Uneven`](crate::Uneven) values. Error: `all` has another length. Cost of equal blocks:
     /// ceil(log8 P) rounds of up to seven messages; from 4 KiB of values on, one message to each member, which goes
     /// straight to where it belongs; heap memory for all values, except with room for them. Cost of uneven blocks: two
     /// messages to each member.
@@ -334,6 +333,6 @@ impl Communicator {
     /// Names the call in the error that its arguments do not fit.
     #[inline(always)]
     pub(crate) fn fits<R>(&self, checked: Result<R, Cause>, call: &'static str) -> Result<R> {
-        checked.map_err(|cause| refused(self.messages(), cause, call))
+        checked.map_err(|cause| self.refused(cause, call))
     }
 }

@@ -21,15 +21,17 @@
 //! *Return.* A call returns when this member's values may be reused and its result is there. Other members may not have
 //! come yet, unless the result needs their values or the call is a barrier.
 //!
-//! *Errors of one member.* An argument that is wrong by itself, such as a root that does not exist or a result of the
-//! wrong length, is an error on this member only, which has then not begun the call. It can make the call again with
-//! the right argument; the others wait for it.
-//!
-//! *Failures.* A call fails if members disagree about the number of bytes, or are in different calls, or have made
-//! different calls before; if a member died or left; if a time limit is reached; if the operation panics. Then the
-//! communicator has failed on all members: calls on it that are active or come later return an error that names the
+//! *Failures.* A call fails if an argument of a member is wrong by itself, such as a root that does not exist or a result
+//! of the wrong length; if members disagree about arguments, such as the number of bytes, or are in different calls, or
+//! have made different calls before; if a member died or left; if a time limit is reached; if the operation panics. Then
+//! the communicator, of any number of members, has failed on all members: calls on it that are active or come later return an error that names the
 //! first failure ([`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed)).
 //! [`recreate`](crate::Communicator::recreate) makes a new communicator.
+//!
+//! *Errors that change nothing.* After these the communicator goes on, and the call can be made again: too many calls are
+//! active ([`Cause::Full`](crate::engine::Cause::Full)); another thread of the rank is in a collective call; a start of
+//! the plan is active; a member has no room or memory for its part of a plan, a communicator or an allocation, which all
+//! members are told.
 //!
 //! *What is not noticed.* Repeated calls run steps that were compiled once, and these compare the members' calls only when
 //! a member has waited for a millisecond. If after several right calls a member makes another call than the others, one
@@ -56,7 +58,8 @@
 //! 64th call after one that uses messages and is still active. Wait for the oldest call and begin this one again. Calls
 //! of one kind that run a compiled schedule run one after the other, in the order in which they began.
 //!
-//! *Errors* of the call that begins it are those of one member. The wait returns all others. A member that drops the
+//! *Errors* of the call that begins it are wrong arguments, too many active calls, and an earlier failure. The wait
+//! returns all others. A member that drops the
 //! request and leaves before its part is complete may get errors about messages that were not received, as after a
 //! send.
 //!

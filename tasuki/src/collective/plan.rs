@@ -548,16 +548,16 @@ impl Communicator {
     }
 
     pub(crate) fn prepare<T: Pod>(&self, shape: &Shape, operation: SharedOperation) -> Result<Plan<T>> {
-        let call = || format!("{:?}_init", shape.collective).to_lowercase();
+        let call = || format!("{}_init", shape.collective.name());
         if shape.root >= self.size() {
             let cause = self.messages().no_such_member(Rank(shape.root));
-            return Err(self.messages().worker().fault(cause, call));
+            return Err(self.inner().refuse(cause, &call(), &call));
         }
         let bytes = shape.bytes_at_most();
         if bytes.is_none_or(|bytes| bytes >= RANGE_BYTES) {
             let (wanted, limit) = (bytes.unwrap_or(u64::MAX), "the address range of a rank".into());
             let cause = crate::engine::Cause::NoMemory { wanted, available: RANGE_BYTES - 1, limit };
-            return Err(self.messages().worker().fault(cause, call));
+            return Err(self.inner().refuse(cause, &call(), &call));
         }
         let inner = self.inner().plan_for(shape, plan_values::<T>(operation), &|| self.start_helper())?;
         let chunk_shape = ChunkShape::of(shape, self.rank().index(), size_of::<T>());

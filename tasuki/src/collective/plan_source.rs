@@ -78,7 +78,7 @@ impl Communicator {
         operation: SharedOperation,
     ) -> Result<Plan<T>> {
         let call = || format!("plan({})", schedule.name());
-        let refused = |text| self.messages().worker().fault(Cause::Argument(text), call);
+        let refused = |text| self.inner().refuse(Cause::Argument(text), "plan", &call);
         if !schedule.is_trusted() {
             schedule.check().map_err(|fault| refused(fault.to_string()))?;
         }

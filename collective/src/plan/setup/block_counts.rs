@@ -53,8 +53,9 @@ impl Communicator {
         own: u64,
         root: Option<Rank>,
     ) -> Result<Arc<[u64]>> {
-        let call = || self.call_on(&format!("{}_init(uneven, {})", collective.name(), size(own)));
-        self.begin(None, &call)?.run_agreed(|| {
+        let what = format!("{}_init", collective.name());
+        let call = || self.call_on(&format!("{what}(uneven, {})", size(own)));
+        self.begin_named(&what, &call)?.run_agreed(|| {
             let root_of = root.map_or(EVERYBODY, |root| u64::from(root.to_word()));
             let word = MemberCounts { own, collective: number(&collective), root: root_of };
             let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, &call))?;
@@ -66,8 +67,9 @@ impl Communicator {
     /// Returns the bytes of each member's block. The root passes them. Collective. Error, on all members: they do not
     /// agree; the root has not a block for each member.
     pub fn learn_blocks(&self, collective: CollectiveKind, own: &[u64], root: Rank) -> Result<Arc<[u64]>> {
-        let call = || self.call_on(&format!("{}_init(uneven, {} blocks)", collective.name(), own.len()));
-        self.begin(None, &call)?.run_agreed(|| {
+        let what = format!("{}_init", collective.name());
+        let call = || self.call_on(&format!("{what}(uneven, {} blocks)", own.len()));
+        self.begin_named(&what, &call)?.run_agreed(|| {
             let word =
                 MemberCounts { own: own.len() as u64, collective: number(&collective), root: root.0 as u64 };
             let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, &call))?;
@@ -103,7 +105,9 @@ impl Communicator {
         if let Some(text) = other_plan(words) {
             return Err(refuse(Cause::mismatch(None, text)));
         }
-        root.map_or(Ok(()), |root| self.check_root(root, call))?;
+        if let Some(root) = root.filter(|root| root.index() >= self.size()) {
+            return Err(refuse(self.messages().no_such_member(root)));
+        }
         if !fit_in_memory(&blocks) {
             return Err(refuse(Cause::Argument("the blocks have more bytes than memory can have".into())));
         }

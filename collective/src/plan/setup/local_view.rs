@@ -163,8 +163,9 @@ impl Communicator {
         kind: ValueKind,
         prepare: &dyn Fn(),
     ) -> Result<Plan> {
-        let call = || self.call_on(&format!("{name}_init({} blocks for others)", gives.len()));
-        let view = self.begin(None, &call)?.run_agreed(|| {
+        let what = format!("{name}_init");
+        let call = || self.call_on(&format!("{what}({} blocks for others)", gives.len()));
+        let view = self.begin_named(&what, &call)?.run_agreed(|| {
             let learned;
             let gets = match gets {
                 Some(gets) => gets,
@@ -187,7 +188,7 @@ impl Communicator {
         let spans = DataSpans::of_two_buffers(view.rooms);
         let schedule = view.schedule(name, self.rank().index(), self.size());
         let values = PlanValues { kind, operation: ReduceOperation::Nothing };
-        self.plan_as(name, (&schedule, &|_| spans), values, prepare)
+        self.plan_as(&what, name, (&schedule, &|_| spans), values, prepare)
     }
 
     /// Returns the bytes of the blocks that the partners have for this member, whose blocks for them have `gives` bytes.

@@ -2,6 +2,7 @@
 //! address to all others, and compiles its steps. Either all members get the plan, or none.
 
 use crate::call_kind::CallSchedules;
+use crate::communicator::is_about_arguments;
 use crate::dissemination::Dissemination;
 use crate::message_algorithms::ONE_LINE_MAX;
 use crate::message_algorithms::Peers;
@@ -42,6 +43,12 @@ pub(crate) enum PlanKind {
     /// The execution of nonblocking calls, with such variants. Members make them in different orders.
     NonblockingCalls(CallSchedules),
 }
+
+/// What members tell each other at the end: that a member has made the plan, that it found no room, or that the schedule
+/// or an argument is wrong there.
+const MADE: u64 = 1;
+const NO_ROOM: u64 = 0;
+const WRONG: u64 = 2;
 
 /// What each member sends to all others when a plan is made. It fits in a short message.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -111,24 +118,39 @@ impl PlanRegistry {
         });
         // No member may wait for a member that has failed. Also, until this exchange other members may still
         // initialise their buffers and signals.
-        let is_made = matches!(plan_state, Ok((_, Ok(_))));
-        let all = allgather_words(peers, &[u64::from(is_made)]).await?;
-        let (plan_state, steps) = match plan_state {
-            Ok((plan_state, Ok(steps))) if !all.contains(&0) => (plan_state, steps),
+        let refusal = match &plan_state {
+            Ok((_, Ok(_))) => MADE,
+            Ok((_, Err(cause))) | Err(cause) if is_about_arguments(cause.kind()) => WRONG,
+            _ => NO_ROOM,
+        };
+        let all = allgather_words(peers, &[refusal]).await?;
+        let cause = match plan_state {
+            Ok((plan_state, Ok(steps))) if all.iter().all(|&one| one == MADE) => {
+                return Ok(Ok(self.enter_made(plan_state, steps, is_in_order)));
+            }
             Ok((plan_state, steps)) => {
                 plan_state.free(self.group.messages());
-                let text = "another member found no room for its part, or passed another schedule";
-                return Ok(Err(steps.err().unwrap_or_else(|| Cause::no_room_at(None, text))));
+                let text = "another member found no room for its part";
+                steps.err().unwrap_or_else(|| Cause::no_room_at(None, text))
             }
-            Err(cause) => return Ok(Err(cause)),
+            Err(cause) => cause,
         };
+        // If the schedule is wrong for a member, all members say so, also one that found no room.
+        let wrong = all.iter().position(|&one| one == WRONG).filter(|_| refusal != WRONG);
+        let of_other =
+            |other| Cause::mismatch(Some(other), format!("member {other} has refused the schedule"));
+        Ok(Err(wrong.map_or(cause, of_other)))
+    }
+
+    /// Enters a plan that all members have made.
+    fn enter_made(&self, plan_state: PlanState, steps: CompiledSteps, is_in_order: bool) -> PreparedPlan {
         let plan_state = Arc::new(plan_state);
         let number = if is_in_order { self.lock().enter(plan_state.clone()) } else { 0 };
         if !is_in_order {
             self.enter_nonblocking(plan_state.clone());
         }
         let CompiledSteps { execution, call_state } = steps;
-        Ok(Ok(PreparedPlan { plan_state, number, execution, call_state }))
+        PreparedPlan { plan_state, number, execution, call_state }
     }
 
     /// Returns the first of the signals that members use to leave together. They are allocated with the first plan.

@@ -2,6 +2,7 @@
 
 use crate::agreement::{MemberSelection, selection_of_all};
 use crate::communicator::Communicator;
+use crate::plan::init_of;
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::os::affinity;
 use tasuki_schedule::{Selection, Shape};
@@ -14,8 +15,9 @@ impl Communicator {
         if let Some(all) = agreed.all.get() {
             return Ok(all);
         }
-        let call = || self.call_on(&format!("{}_init()", shape.collective.name()));
-        let all = self.begin(None, &call)?.run_agreed(|| {
+        let what = init_of(shape);
+        let call = || self.call_on(&format!("{what}()"));
+        let all = self.begin_named(&what, &call)?.run_agreed(|| {
             let has_no_helper = agreed.own.has_no_helper && self.worker().can_execute();
             let own = Selection { has_no_helper, ..(*agreed.own).clone() };
             let words = self.allgather_steps(&[MemberSelection::of(&own, &affinity::allowed())]);

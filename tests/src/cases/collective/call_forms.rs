@@ -2,7 +2,7 @@
 //! vectors; a result replaces them, goes elsewhere, or is returned.
 
 use crate::exchange::effort;
-use crate::expected_error::{misused, refused};
+use crate::expected_error::{disagreed, misused, refused};
 use tasuki::{Blocks, Communicator, ErrorKind, Job, Rank, Request, Result, Slot, Sum, Uneven};
 
 /// Makes a call of two values in the form of that number, and returns the result of a call that has one. The call
@@ -77,12 +77,12 @@ pub fn g12_reductions_of_every_form(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G12: a result of another length than its room is refused on that member, and nothing has happened: the others wait,
-/// and the next call completes theirs.
+/// G12: a result of another length than its room is refused on that member, and nothing is written. The other members
+/// do not wait for it: the communicator has failed.
 pub fn g12_room_of_another_length_is_refused(job: &Job) -> Result<()> {
-    let (world, root) = (job.world(), job.rank());
-    let (values, mut room) = ([1_u64; 2], [7_u64; 3]);
+    let (root, values, mut room) = (job.rank(), [1_u64; 2], [7_u64; 3]);
     for first in 0..job.size() {
+        let world = &job.world().dup()?;
         if root.0 == first {
             misused(
                 job,
@@ -95,10 +95,10 @@ pub fn g12_room_of_another_length_is_refused(job: &Job) -> Result<()> {
             assert_eq!(room, [7; 3], "a refused call has written");
         }
         let mut result = [0; 2];
-        world.allreduce((&values, &mut result), Sum)?;
-        assert_eq!(result, [job.size() as u64; 2]);
+        disagreed(job, world.allreduce((&values, &mut result), Sum), &["allreduce", "has failed"]);
     }
     // A member that gets no result needs no room.
+    let world = job.world();
     let reduced = world.reduce((&values, &mut room[..if root == 0 { 2 } else { 0 }]), Sum, Rank(0))?;
     assert_eq!(reduced.is_some(), root == 0);
     job.barrier()
@@ -228,11 +228,12 @@ pub fn g12_blocks_of_every_form(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G12: room of another length for blocks is refused on that member, and nothing has happened.
+/// G12: room of another length for blocks is refused on that member, and nothing is written. The communicator has failed.
 pub fn g12_room_for_blocks_of_another_length_is_refused(job: &Job) -> Result<()> {
-    let (world, size, root) = (job.world(), job.size(), job.rank());
+    let (size, root) = (job.size(), job.rank());
     let (own, mut room) = ([1_u64; 2], vec![7_u64; 2 * size + 1]);
     for first in 0..size {
+        let world = &job.world().dup()?;
         if root.0 == first {
             let texts = &[&format!("{} values", 2 * size + 1)[..], "2 for each"];
             misused(job, world.allgather((&own, &mut room)), &[&["allgather"], &texts[..]].concat());
@@ -260,8 +261,8 @@ pub fn g12_room_for_blocks_of_another_length_is_refused(job: &Job) -> Result<()>
             }
             assert!(room.iter().all(|&value| value == 7), "a refused call has written");
         }
-        assert_eq!(world.allgather(&own)?, vec![1; 2 * size]);
-        assert_eq!(world.iallgather(own)?.wait()?, vec![1; 2 * size]);
+        disagreed(job, world.allgather(&own), &["has failed"]);
+        assert_eq!(world.recreate()?.iallgather(own)?.wait()?, vec![1; 2 * size]);
     }
     job.barrier()
 }

@@ -78,25 +78,28 @@ pub fn j_a_failed_call_fails_the_communicator(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Members that prepare a plan for values of different types all get an error, and none has the plan.
+/// Members that prepare a plan for values of different types all get an error, and the communicator has failed.
 pub fn j_plans_of_different_types_are_refused(job: &Job) -> Result<()> {
-    let (world, is_odd) = (job.world(), job.rank() == 1);
-    let sum = |is_odd: bool| match is_odd {
+    let is_odd = job.rank() == 1;
+    let sum = |world: &Communicator, is_odd: bool| match is_odd {
         true => world.allreduce_init::<f64>(4, Sum).map(drop),
         false => world.allreduce_init::<u64>(4, Sum).map(drop),
     };
-    let exchange = |is_odd: bool| match is_odd {
+    let exchange = |world: &Communicator, is_odd: bool| match is_odd {
         true => world.alltoall_init::<Pair<0>>(2).map(drop),
         false => world.alltoall_init::<Pair<1>>(2).map(drop),
     };
-    let uneven = |is_odd: bool| match is_odd {
+    let uneven = |world: &Communicator, is_odd: bool| match is_odd {
         true => world.alltoall_init::<i64>(&vec![2; job.size()]).map(drop),
         false => world.alltoall_init::<u64>(&vec![2; job.size()]).map(drop),
     };
-    let plans: [&dyn Fn(bool) -> Result<()>; 3] = [&sum, &exchange, &uneven];
+    type Prepare<'p> = &'p dyn Fn(&Communicator, bool) -> Result<()>;
+    let plans: [Prepare<'_>; 3] = [&sum, &exchange, &uneven];
     for plan in plans {
-        refused(job, plan(is_odd), ErrorKind::Disagreement, &["type of values"]);
-        plan(false)?;
+        let world = job.world().dup()?;
+        refused(job, plan(&world, is_odd), ErrorKind::Disagreement, &["type of values"]);
+        refused(job, plan(&world, false), ErrorKind::Disagreement, &["has failed", "_init"]);
+        plan(&world.recreate()?, false)?;
     }
     job.barrier()
 }

@@ -61,13 +61,13 @@ pub fn j_plans_beyond_memory_are_refused(job: &Job) -> Result<()> {
     let machine = 2 * bytes_of_this_machine() / size_of::<u64>();
     for count in [usize::MAX, usize::MAX / size_of::<u64>(), 1 << 37, machine] {
         let refused: [Option<Error>; 7] = [
-            world.bcast_init::<u64>(count, Rank(0)).err(),
-            world.allreduce_init::<f64>(count, Sum).err(),
-            world.reduce_scatter_init::<u64>(count, Sum).err(),
-            world.allgather_init::<u64>(count).err(),
-            world.alltoall_init::<u64>(count).err(),
-            world.gather_init::<u64>(count, Rank(0)).err(),
-            world.allgather_init::<u64>(tasuki::Uneven(count)).err(),
+            world.dup()?.bcast_init::<u64>(count, Rank(0)).err(),
+            world.dup()?.allreduce_init::<f64>(count, Sum).err(),
+            world.dup()?.reduce_scatter_init::<u64>(count, Sum).err(),
+            world.dup()?.allgather_init::<u64>(count).err(),
+            world.dup()?.alltoall_init::<u64>(count).err(),
+            world.dup()?.gather_init::<u64>(count, Rank(0)).err(),
+            world.dup()?.allgather_init::<u64>(tasuki::Uneven(count)).err(),
         ];
         for (at, error) in refused.into_iter().enumerate() {
             let text = error.expect("there is not enough memory").to_string();

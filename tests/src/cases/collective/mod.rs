@@ -14,4 +14,5 @@ pub mod nonblocking_collectives;
 pub mod plan_data;
 pub mod plan_lifetime;
 pub mod plans;
+pub mod refused_calls;
 pub mod vector_collectives;

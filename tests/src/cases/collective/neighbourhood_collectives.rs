@@ -316,14 +316,16 @@ pub fn j_neighbours_exchange_in_graphs(job: &Job) -> Result<()> {
 /// told the reason.
 pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.world().rank(), job.size());
-    misused(job, Cartesian::new(world, [ranks + 1], [true]), &["Cartesian::new", "places", "members"]);
-    misused(job, Cartesian::new(world, [ranks, 0], [true, true]), &["places"]);
-    misused(job, Cartesian::new(world, [usize::MAX, 2], [true, true]), &["places"]);
+    let apart = || world.dup();
+    misused(job, Cartesian::new(&apart()?, [ranks + 1], [true]), &["Cartesian::new", "places", "members"]);
+    misused(job, Cartesian::new(&apart()?, [ranks, 0], [true, true]), &["places"]);
+    misused(job, Cartesian::new(&apart()?, [usize::MAX, 2], [true, true]), &["places"]);
     if ranks > 1 {
-        disagreed(job, Cartesian::new(world, [ranks], [me == Member(0)]), &["another grid"]);
+        disagreed(job, Cartesian::new(&apart()?, [ranks], [me == Member(0)]), &["another grid"]);
+        let part = apart()?;
         let other = match me == Member(0) {
-            true => Cartesian::new(world, [ranks], [true]).map(drop),
-            false => Cartesian::new(world, [ranks, 1], [true, true]).map(drop),
+            true => Cartesian::new(&part, [ranks], [true]).map(drop),
+            false => Cartesian::new(&part, [ranks, 1], [true, true]).map(drop),
         };
         disagreed(job, other, &["another grid"]);
         // Rank 1 gives rank 0 a block that rank 0 does not expect; then rank 0 expects one that
@@ -336,20 +338,21 @@ pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
                 1 => &["blocks to member 0"],
                 _ => &["member 0 was refused"],
             };
-            disagreed(job, Neighbourhood::new(world, sources, destinations), texts);
+            disagreed(job, Neighbourhood::new(&apart()?, sources, destinations), texts);
         }
         let none = [Member(ranks)];
         let names = if me == Member(1) { &none[..] } else { &[] };
-        let text = if me == Member(1) { "no rank" } else { "was refused" };
-        refused_together(job, Neighbourhood::new(world, names, &[]), me == Member(1), &[text]);
+        let text = if me == Member(1) { "no member" } else { "was refused" };
+        refused_together(job, Neighbourhood::new(&apart()?, names, &[]), me == Member(1), &[text]);
     }
-    let own = Neighbourhood::new(world, &[me, me], &[me, me])?;
+    let own = Neighbourhood::new(&apart()?, &[me, me], &[me, me])?;
     misused(job, own.neighbor_alltoall(&[1_u8; 3]), &["3 values", "2 destinations"]);
     misused(job, own.neighbor_alltoall((&[1_u8; 4], &mut [0; 3])), &["3 values", "2 sources"]);
     misused(job, own.neighbor_alltoall((&[1_u8; 4], &mut [0; 2])), &["itself"]);
     misused(job, own.neighbor_alltoall(&Blocks::new(vec![1_u8; 3], &[3])?), &["1 blocks for 2"]);
     let wrong = Blocks::ending_at(vec![1_u8; 3], &[1, 2]);
     misused(job, own.ineighbor_alltoall(wrong), &["ineighbor_alltoall(3 values", "ends at value 2"]);
+    let own = Neighbourhood::new(world, &[me, me], &[me, me])?;
     let got = own.neighbor_alltoall(&Blocks::new(vec![1_u8, 2, 3], &[1, 2])?)?;
     assert_eq!(got, Blocks::new(vec![1, 2, 3], &[1, 2])?);
     // A member that only receives learns how long blocks are.
@@ -361,6 +364,7 @@ pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
     let wanted = if from.is_empty() { vec![] } else { vec![3, 4] };
     assert_eq!(one.neighbor_alltoall(&given)?, wanted);
     assert_eq!(one.ineighbor_alltoall(given)?.wait()?, wanted);
+    let one = Neighbourhood::new(&apart()?, from, to)?;
     if to.is_empty() {
         misused(job, one.neighbor_alltoall(&[1_u8]), &["1 values", "0 destinations"]);
         misused(job, one.neighbor_alltoall(&Blocks::ending_at(vec![1_u8], &[])), &["1 values", "no blocks"]);
@@ -395,23 +399,26 @@ pub fn j10_neighbours_with_different_lengths_get_errors(job: &Job) -> Result<()>
         }
         let ring = Cartesian::new(world, [job.size()], [true])?;
         let mut plan = ring.neighbor_alltoall_init::<u64>(1)?;
+        let apart = Cartesian::new(&world.dup()?, [job.size()], [true])?;
+        let _plan = apart.neighbor_alltoall_init::<u64>(1)?;
         let kept = || (job.memory().local, job.memory().plans);
         let before = kept();
         let is_concerned = me == 0 || ring.neighbors()[0].contains(&Some(Member(0)));
         let texts: &[&str] =
             if is_concerned { &["disagree", "neighbor_alltoall_init"] } else { &["was refused"] };
         let count = if me == 0 { gives } else { gets };
-        disagreed(job, ring.neighbor_alltoall_init::<u64>(count), texts);
+        disagreed(job, apart.neighbor_alltoall_init::<u64>(count), texts);
         assert_eq!(kept(), before, "the refused plan left memory in use");
         plan.input()?.copy_from_slice(&[7, 8]);
         plan.start()?;
         plan.wait()?;
         assert_eq!(plan.result()?, [8, 7]);
     }
-    let wrong = Cartesian::new(world, [job.size()], [true])?;
+    let wrong = Cartesian::new(&world.dup()?, [job.size()], [true])?;
     let counts: &[usize] = if me == Rank(0) { &[1] } else { &[1, 1] };
     let texts: &[&str] = if me == Rank(0) { &["1 counts for 2"] } else { &["was refused"] };
     refused_together(job, wrong.neighbor_alltoall_init::<u8>(counts), me == Rank(0), texts);
+    let wrong = Cartesian::new(&world.dup()?, [job.size()], [true])?;
     let vast = wrong.neighbor_alltoall_init::<u64>(&[usize::MAX, 1]);
     misused(job, vast, &["neighbor_alltoall_init", "more bytes than memory can have"]);
     unequal_blocks_for_a_member_that_cannot_know(job)

@@ -384,7 +384,7 @@ pub fn j_schedules_that_split_a_value_are_refused(job: &Job) -> Result<()> {
     let tree = tree.expect("there is an algorithm tree");
     for (bytes, are_whole) in [(16, true), (12, false), (20, false), (8, true)] {
         let shape = Shape::new(CollectiveKind::Allreduce, job.size(), 0, bytes);
-        let plan = job.world().plan::<i64>((&tree.schedule(&shape, 1), Sum));
+        let plan = job.world().dup()?.plan::<i64>((&tree.schedule(&shape, 1), Sum));
         match are_whole {
             true => drop(plan?),
             false => drop(misused(job, plan.map(drop), &["combines", "not a multiple of the value size 8"])),
@@ -431,7 +431,7 @@ pub fn j9_one_rank_runs_the_commands_of_all(job: &Job) -> Result<()> {
 /// J10: misuse is refused on the rank that asks for it, and nothing is lost.
 pub fn j10_misuse_of_plans_is_refused(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
-    misused(job, world.bcast_init::<u8>(1, Rank(job.size())), &["rank"]);
+    misused(job, world.dup()?.bcast_init::<u8>(1, Rank(job.size())), &["rank"]);
     let mut plan = world.bcast_init::<i64>(4, Rank(0))?;
     let own = if me == Rank(0) { 4 } else { 0 };
     assert_eq!((plan.input()?.len(), plan.result()?.len()), (own, 4));
@@ -454,17 +454,19 @@ pub fn j10_misuse_of_plans_is_refused(job: &Job) -> Result<()> {
     let chain =
         ALGORITHMS.iter().find(|algorithm| algorithm.name == "chain").expect("there is an algorithm chain");
     let foreign = chain.schedule(&Shape::new(CollectiveKind::Bcast, job.size() + 1, 0, 8), 1);
-    misused(job, world.plan(&foreign.trusted()), &["ranks", "members"]);
+    misused(job, world.dup()?.plan(&foreign.trusted()), &["ranks", "members"]);
     if job.size() > 1 {
         let count = if me == Rank(0) { 7 } else { 8 };
+        let [one, other, last] = [world.dup()?, world.dup()?, world.dup()?];
+        let _plans = [one.barrier_init()?, other.barrier_init()?, last.barrier_init()?];
         let before = job.memory().local;
-        refused(job, world.bcast_init::<i64>(count, Rank(0)), ErrorKind::Disagreement, &["another schedule"]);
-        let most = |is_sum: bool, count: usize| match is_sum {
-            true => world.allreduce_init::<i64>(count, Sum),
-            false => world.allreduce_init::<i64>(count, Max),
+        refused(job, one.bcast_init::<i64>(count, Rank(0)), ErrorKind::Disagreement, &["another schedule"]);
+        let most = |on: &Communicator, is_sum: bool, count: usize| match is_sum {
+            true => on.allreduce_init::<i64>(count, Sum),
+            false => on.allreduce_init::<i64>(count, Max),
         };
-        refused(job, most(me == Rank(0), 8), ErrorKind::Disagreement, &["way of combining"]);
-        refused(job, most(me == Rank(1), 100_000), ErrorKind::Disagreement, &["way of combining"]);
+        refused(job, most(&other, me == Rank(0), 8), ErrorKind::Disagreement, &["way of combining"]);
+        refused(job, most(&last, me == Rank(1), 100_000), ErrorKind::Disagreement, &["way of combining"]);
         assert_eq!(job.memory().local, before, "the refused plans left memory in use");
     }
     job.barrier()

@@ -56,7 +56,7 @@ pub fn j_nonblocking_blocks_of_different_lengths(job: &Job) -> Result<()> {
     for scale in [0, 1, 3, effort(job, 9001, 301)] {
         job.ranks().try_for_each(|root| begun(job.world(), root, scale))?;
     }
-    let (world, me, ranks) = (job.world(), job.rank(), job.size());
+    let (world, me, ranks) = (job.world().dup()?, job.rank(), job.size());
     let values = || vec![1_u64; 3];
     let more = Blocks::ending_at(values(), &vec![3; ranks + 1]);
     misused(job, world.ialltoall(more.clone()), &["ialltoall", "blocks", "members"]);
@@ -74,7 +74,8 @@ pub fn j_nonblocking_blocks_of_different_lengths(job: &Job) -> Result<()> {
     let mine = Blocks::ending_at(values(), &vec![3; ranks]);
     let own = if me == 0 { 3 } else { 0 };
     misused(job, world.iscatter(mine, own + 1, me), &["iscatter", "itself"]);
-    begun(world, Rank(0), 3) // a refused call has not begun
+    refused(job, world.ibarrier(), ErrorKind::Disagreement, &["has failed"]);
+    begun(&world.recreate()?, Rank(0), 3)
 }
 
 /// More values than memory can have are refused on the rank that asks for them.
@@ -180,30 +181,34 @@ pub fn j10_planned_block_lengths_that_disagree_get_errors(job: &Job) -> Result<(
     let right: Vec<usize> = (1..=ranks).collect();
     quiesce(world)?;
     let kept = || (job.memory().local, job.memory().plans);
-    let before = kept();
-    let misused = |outcome: Result<Plan<u64>>, texts: &[&str]| {
+    type Prepare<'p> = &'p dyn Fn(&Communicator) -> Result<Plan<u64>>;
+    let misused = |prepare: Prepare<'_>, texts: &[&str]| -> Result<()> {
+        let part = world.dup()?;
+        let _plan = part.barrier_init()?;
+        let before = kept();
         // A member whose own counts are wrong gets another kind of error than the others.
-        let error = outcome.expect_err("counts that do not agree");
+        let error = prepare(&part).expect_err("counts that do not agree");
         assert!(matches!(error.kind(), ErrorKind::Misuse | ErrorKind::Disagreement), "{error}");
         check_error(job, &error, error.kind(), texts);
         assert_eq!(kept(), before, "the refused plan left memory in use");
+        Ok(())
     };
     let zero = Rank(0);
     let wrong = format!("{} counts", ranks + 1);
     let texts: &[&str] = if me == 0 { &[&wrong, "scatter_init"] } else { &["member 0", &wrong] };
-    misused(world.scatter_init(&vec![1; ranks + 1], zero), texts);
-    misused(world.gather_init(Uneven(1), Rank(ranks)), &["rank"]);
-    misused(world.gather_init(Uneven(usize::MAX), zero), &["gather_init", "bytes"]);
-    misused(world.allgather_init(Uneven(usize::MAX)), &["allgather_init", "bytes"]);
-    misused(world.scatter_init(&vec![usize::MAX; ranks], zero), &["scatter_init", "bytes"]);
-    misused(world.alltoall_init(&vec![usize::MAX; ranks]), &["alltoall_init", "bytes"]);
+    misused(&|part| part.scatter_init(&vec![1; ranks + 1], zero), texts)?;
+    misused(&|part| part.gather_init(Uneven(1), Rank(ranks)), &["rank"])?;
+    misused(&|part| part.gather_init(Uneven(usize::MAX), zero), &["gather_init", "bytes"])?;
+    misused(&|part| part.allgather_init(Uneven(usize::MAX)), &["allgather_init", "bytes"])?;
+    misused(&|part| part.scatter_init(&vec![usize::MAX; ranks], zero), &["scatter_init", "bytes"])?;
+    misused(&|part| part.alltoall_init(&vec![usize::MAX; ranks]), &["alltoall_init", "bytes"])?;
     if ranks > 1 {
         let root = Rank(usize::from(me == 1));
-        misused(world.gather_init(Uneven(1), root), &["something else", "another root"]);
-        misused(world.scatter_init(&vec![1; ranks], root), &["something else", "another root"]);
+        misused(&|part| part.gather_init(Uneven(1), root), &["something else", "another root"])?;
+        misused(&|part| part.scatter_init(&vec![1; ranks], root), &["something else", "another root"])?;
         let short = vec![1; if me == 1 { 1 } else { ranks }];
         let texts: &[&str] = if me == 1 { &["1 counts"] } else { &["member 1 was refused"] };
-        misused(world.alltoall_init(&short), texts);
+        misused(&|part| part.alltoall_init(&short), texts)?;
     }
     let mut after = world.allgather_init::<u64>(Uneven(right[me]))?;
     after.input()?.copy_from_slice(&block(me, 1, right[me]));

@@ -319,7 +319,8 @@ pub fn g8_slots_and_ranks_that_are_none(job: &Job) -> Result<()> {
     let texts = [&format!("there is no rank {size}")[..], "hint: take ranks from"];
     misused(job, world.send(&[1_u8], Rank(size), Slot(0)), &texts);
     misused(job, world.irecv(vec![1_u8], Rank(size), Slot(0)), &texts);
-    misused(job, world.bcast(&mut [1_u8], Rank(size)), &texts);
+    let failing = world.dup()?;
+    misused(job, failing.bcast(&mut [1_u8], Rank(size)), &texts);
     // Numbers of more than 32 bits stand for no existing slot or rank, also once the banks of the existing are open.
     let mut own = world.irecv(vec![0_u8], job.rank(), Slot(0))?;
     world.send(&[5_u8], job.rank(), Slot(0))?;
@@ -332,7 +333,7 @@ pub fn g8_slots_and_ranks_that_are_none(job: &Job) -> Result<()> {
         let texts = [&format!("there is no rank {rank}")[..]];
         misused(job, world.send(&[1_u8], rank, Slot(0)), &texts);
         misused(job, world.irecv(vec![1_u8], rank, Slot(0)), &texts);
-        misused(job, world.bcast(&mut [1_u8], rank), &texts);
+        misused(job, failing.bcast(&mut [1_u8], rank), &texts);
         misused(job, world.scope(|s| s.send([1_u8], rank, Slot(0)).map(drop)), &texts);
     }
     let any = world.irecv(vec![0_u8; 8], Rank(0), Slot::ANY)?;

@@ -3,6 +3,7 @@
 //! Unsafe: the message uses the values' block of memory and keeps it alive; the request does not access the block
 //! before the message has ended.
 
+use crate::engine::Cause;
 use crate::message::slot::{Received, Slot, received};
 use crate::request::{Request, finish_limited, future_by_request};
 use crate::{Error, Pod, Rank, Result};
@@ -381,8 +382,7 @@ future_by_request!([T: Pod] RecvRequest<T>);
 /// The error of a second wait, or of a wait after a cancellation.
 #[cold]
 fn ended(call: &str) -> Error {
-    let text = "the message was cancelled, or has ended and its values were returned already: begin another";
-    Error::argument(text).in_call(|| call.to_string())
+    Error::new(Cause::AlreadyReturned { what: "the message" }).in_call(|| call.to_string())
 }
 
 #[cfg(test)]

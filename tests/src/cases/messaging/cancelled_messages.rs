@@ -29,7 +29,8 @@ fn number_of(bytes: &[u8]) -> usize {
 /// Checks the outcome of a wait after a cancellation.
 fn was_cancelled<T>(waited: Result<T>) {
     let error = waited.err().expect("a wait after a cancellation fails");
-    assert!(error.kind() == ErrorKind::Misuse && error.to_string().contains("was cancelled"), "{error}");
+    assert_eq!(*error.cause(), Cause::AlreadyReturned { what: "the message" });
+    assert!(error.kind() == ErrorKind::Misuse && error.to_string().contains("or cancelled"), "{error}");
 }
 
 /// A send without a receive is cancelled, and the receive that comes later gets the next message of the slot. A send

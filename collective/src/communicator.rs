@@ -513,9 +513,7 @@ impl Communicator {
         self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
         self.monitor().check().map_err(|cause| self.worker().fault(cause, call))?;
         if !self.current_call.one_call.is_none() {
-            let text =
-                "another thread of this rank is in a collective call; their order must be known to all";
-            return Err(self.worker().fault(Cause::Argument(text.into()), call));
+            return Err(self.worker().fault(Cause::AnotherCall, call));
         }
         if word.number_of_name().is_some() {
             self.current_call.note_text(call());

@@ -97,9 +97,7 @@ impl JobBarrier {
     pub fn agree(&self, worker: &Worker, value: u64, call: &str) -> Result<MinMax> {
         worker.check().map_err(|cause| worker.fault(cause, || call.into()))?;
         let Ok(mut state) = self.state.try_lock() else {
-            let text =
-                "another thread of this rank is in a collective call; their order must be known to all ranks";
-            return Err(worker.fault(Cause::Argument(text.into()), || call.into()));
+            return Err(worker.fault(Cause::AnotherCall, || call.into()));
         };
         worker.settle(&|| call.into())?; // the lines of the barrier could overtake earlier puts
         let instance = state.finished + 1;

@@ -1,6 +1,7 @@
 //! Receives that nobody waits for any more: their requests were dropped, their scope was cancelled, or the call that
 //! waited unwinds. A message that has met such a receive is kept for the next one. A short message stays in
-//! the line of its slot instead, and the contexts of collective calls keep nothing.
+//! the line of its slot instead, and the contexts of collective calls keep nothing. A receive that is cancelled is
+//! withdrawn only if no message has met it.
 
 use crate::call_info::CallInfo;
 use crate::context::Context;
@@ -45,6 +46,29 @@ impl Context {
         }
         self.progress.remove(worker, operation);
         self.suspect(bank, index);
+    }
+
+    /// Withdraws a receive that is not short and frees its slot, unless a message has met it or it has failed. Returns
+    /// true if it was withdrawn. Waits until that is known, which needs no help of the sender.
+    pub(crate) fn withdraw_receive(&self, operation: &Arc<MessageOp>) -> bool {
+        let worker = &self.worker;
+        operation.withdraw();
+        loop {
+            if self.progress.run(worker, operation) || operation.is_over() {
+                break;
+            }
+            if operation.goes_on_with_message(worker) || worker.check().is_err() {
+                return false;
+            }
+            worker.pause();
+        }
+        let is_withdrawn = operation.end() == Some(Outcome::Withdrawn);
+        if is_withdrawn {
+            operation.set_waker(None);
+            self.progress.remove(worker, operation); // no thread uses the buffer any more
+            self.suspect(&operation.bank, operation.index);
+        }
+        is_withdrawn
     }
 
     /// Returns true if messages to dropped receives are kept. Those of collective calls are not: if such a receive is

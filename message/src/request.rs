@@ -18,6 +18,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
+use std::thread::panicking;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{
     Awaited, BufferView, Condition, Deadline, RevocableBuffer, WaitEvent, take_spin, wait_in_call,
@@ -256,6 +257,28 @@ impl Context {
         self.buffered(operation, call).map(|()| true)
     }
 
+    /// Takes a send out of the progress engine. Returns true if it has not met a receive, and then nobody will ever
+    /// receive it. Waits only until a claim of a receive is decided, which needs no help of the receiver; not during a
+    /// panic.
+    fn withdraw_send(&self, operation: &Arc<MessageOp>) -> bool {
+        let worker = &self.worker;
+        self.progress.remove(worker, operation);
+        while operation.is_claiming_send(worker) && !panicking() && worker.check().is_ok() {
+            if !self.progress.run(worker, operation) {
+                worker.pause();
+            }
+        }
+        operation.is_unmatched_send(worker)
+    }
+
+    /// Lets waiting calls continue an operation that was not withdrawn.
+    fn resume(&self, operation: &Arc<MessageOp>) {
+        if !operation.is_over() {
+            self.progress.add(operation);
+            self.worker.notify_own_helper();
+        }
+    }
+
     /// Makes progress, and steps an operation. Returns true if it is over or can no longer complete.
     fn test(&self, operation: &Arc<MessageOp>) -> bool {
         self.worker.progress_briefly();
@@ -418,13 +441,30 @@ impl PendingSend {
         self.waited = true;
         if let Some(operation) = &self.operation {
             let _guard = self.context.guard(operation);
-            self.context.progress.remove(&self.context.worker, operation);
-            let is_matched = || !operation.is_unmatched_send(&self.context.worker);
-            if !operation.is_over() && !std::thread::panicking() && is_matched() {
+            let is_withdrawn = self.context.withdraw_send(operation);
+            if !is_withdrawn && !operation.is_over() && !panicking() {
                 let _ = self.context.finish(operation, Deadline::NEVER, self.call); // the result does not matter
             }
         }
         self.bank.state(self.index).sending.set_idle();
+    }
+
+    /// Withdraws the send if it has not met its receive. Returns true if it was withdrawn: its bytes are not read any
+    /// more, and its slot is free. Otherwise the send goes on, or has ended.
+    pub fn withdraw(&mut self) -> bool {
+        let is_buffered = matches!(self.buffered, Some(Ok(())));
+        if self.waited || is_buffered || self.context.worker.fork_guard().is_forked() {
+            return false;
+        }
+        let Some(operation) = &self.operation else { return false };
+        if !self.context.withdraw_send(operation) {
+            self.context.resume(operation);
+            return false;
+        }
+        operation.set_waker(None);
+        self.waited = true;
+        self.bank.state(self.index).sending.set_idle();
+        true
     }
 
     /// Waits until the bytes may be reused.
@@ -688,6 +728,28 @@ impl PendingRecv {
         if let Some(watch) = watch {
             self.context.progress.remove(&self.context.worker, &watch);
         }
+    }
+
+    /// Withdraws the receive, unless a message has met it or it has failed. Returns true if it was withdrawn: nobody
+    /// writes to its buffer any more, its slot is free, and the next receive gets its message. Otherwise the receive goes
+    /// on.
+    pub fn withdraw(&mut self) -> bool {
+        if self.waited || self.context.worker.fork_guard().is_forked() {
+            return false;
+        }
+        match &self.kind {
+            RecvKind::Short { number, room } => {
+                if self.is_decided(number, *room) {
+                    return false;
+                }
+                self.forget_watch();
+                self.context.withdraw_short(&self.bank, self.index, number.load(Relaxed));
+            }
+            RecvKind::Long(operation) if !self.context.withdraw_receive(operation) => return false,
+            RecvKind::Long(_) => {}
+        }
+        self.waited = true;
+        true
     }
 
     /// Waits for the message, which is copied to `into` if the receive is short.

@@ -220,6 +220,23 @@ impl Command {
     }
 
     /// Does nothing itself. It connects signals: its trigger starts its effects.
+    ///
+    /// ```
+    /// use tasuki::{Command, Rank};
+    /// tasuki::local(3, |job| {
+    ///     let (queue, all, go) = (job.queue(4)?, job.signal()?, job.signal()?);
+    ///     if job.rank() == 0 {
+    ///         // When all three have come, everyone may go on.
+    ///         for rank in job.ranks() {
+    ///             queue.post(Command::nothing().when(all.reaches(3)).then(go.on(rank).add(1)))?;
+    ///         }
+    ///     }
+    ///     job.raise(all.on(Rank(0)), 1)?;
+    ///     go.wait_at_least(1)?;
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn nothing() -> Command {
         Command::new(Action::Nothing)
     }

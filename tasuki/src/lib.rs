@@ -71,7 +71,7 @@
 //! | use several threads in a rank | [`Job::threads`] |
 //! | write my own collective algorithm | [`schedule`], [`Communicator::plan`] |
 //! | test a program under delays, reordering and failures | [`sim`](sim()), [`Sim`] |
-//! | find out why a call failed | [`Error`], [`Cause`] |
+//! | find out why a call failed | [`Error`], [`Cause`](engine::Cause) |
 //!
 //! # Values of your own types
 //!
@@ -169,22 +169,3 @@ pub use start::{any_error, local, local_with, main, main_with, processes, sim, s
 pub use tasuki_core::base::{Error, ErrorKind, Rank, Result};
 #[doc(inline)]
 pub use tasuki_fabric_sim::Sim;
-
-// Paths of the types that have moved into the modules.
-#[doc(hidden)]
-pub use collective::{
-    And, AnyOrder, Bool, ChunkedPlan, CollectiveRequest, Complex, FuzzyBarrier, Max, MaxAbs, MaxLoc, Min,
-    MinAbs, MinLoc, Neighbourhood, Or, PlanReduceOp, Product, ReduceOp, ValueLoc, Xor,
-};
-#[doc(hidden)]
-pub use engine::{
-    Capabilities, Cause, Combine, LogLevel, MemoryUsage, Posted, ProgramError, QueueStats, Reducible,
-    RemoteQueue, Reply, Simulated, Span,
-};
-#[doc(hidden)]
-pub use message::{RecvRequest, SendRequest};
-#[doc(hidden)]
-pub use onesided::{
-    After, AtomicOp, Effect, GlobalAddress, Handle, PayloadReader, PayloadSignal, PayloadWriter,
-    RawRegistration, Registered, RemoteSignal, TransferRequest, Trigger, Word,
-};

@@ -18,6 +18,17 @@ pub struct Member(pub usize);
 
 impl Member {
     /// Nobody: the source that a receive from `None` reports. No communicator has this member.
+    ///
+    /// ```
+    /// use tasuki::{Member, Slot};
+    /// tasuki::local(1, |job| {
+    ///     let mut halo = [7];
+    ///     let received = job.world().recv(&mut halo, None::<Member>, Slot(0))?;
+    ///     assert_eq!((received.source, received.count, halo), (Member::NONE, 0, [7]));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub const NONE: Member = Member(usize::MAX);
 
     /// Returns the number as an index into a table.

@@ -208,6 +208,19 @@ impl Queue {
 
     /// The first failure of a command of this queue, if a command failed: of the command itself ([`Cause::Failed`]),
     /// or of a command before it ([`Cause::Poisoned`]). A failed command also poisons the signals of its effects.
+    ///
+    /// ```
+    /// use tasuki::Command;
+    /// tasuki::local(1, |job| {
+    ///     let (queue, done, data) = (job.queue(4)?, job.signal()?, job.alloc::<u64>(1)?);
+    ///     let outside = data.pointer().at(1 << 30);
+    ///     queue.post(Command::copy(outside, data.pointer(), 1).then(done.on(job.rank()).add(1)))?;
+    ///     assert!(done.wait_at_least(1).is_err(), "the signal is poisoned");
+    ///     assert!(queue.failure().is_some());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn failure(&self) -> Option<Error> {
         let cause = self.own.first_failure()?;
         Some(self.worker.fault(cause, || "a command of a queue".into()))

@@ -186,6 +186,10 @@ macro_rules! each_case {
             Everywhere "G17" 2..=3 message_requests::g17_sends_outlive_their_request;
             Everywhere "G17" 2..=3 message_requests::g17_receives_outlive_their_request;
             Everywhere "G17" 2..=3 message_requests::g17_receives_race_with_their_messages;
+            Everywhere "G17" 2..=3 cancelled_messages::g17_a_cancelled_send_is_not_transferred;
+            Everywhere "G17" 2..=3 cancelled_messages::g17_a_cancelled_receive_leaves_its_message;
+            Everywhere "G17" 2..=2 cancelled_messages::g17_cancellations_race_with_messages;
+            Everywhere "G17" 2..=3 cancelled_messages::g17_a_buffered_send_is_not_cancelled;
             Everywhere "G17" 2..=2 dropped_receives::g17_a_message_survives_dropped_receives;
             Everywhere "G17" 2..=2 dropped_receives::g17_receives_dropped_at_many_moments;
             Everywhere "G17" 2..=2 dropped_receives::g17_receives_dropped_on_a_slot_that_keeps_a_message;

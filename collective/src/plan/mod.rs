@@ -230,8 +230,7 @@ impl Plan {
         let worker = &self.plan_state.worker;
         let last = self.plan_state.started.load(Ordering::Relaxed);
         if last != self.ended {
-            let text = "the previous start has not ended: wait for it, or test it, before the next start";
-            return Err(self.refused("start", text));
+            return Err(self.start_active("start"));
         }
         let check = worker.check().and_then(|()| self.monitor.check());
         check.map_err(|cause| worker.fault(cause, || self.call("start")))?;
@@ -436,7 +435,7 @@ impl Plan {
     #[inline]
     fn check_at_rest(&self, call: &str) -> Result<()> {
         if self.is_active() {
-            return Err(self.refused(call, "a start is active: wait for it before you use the buffers"));
+            return Err(self.start_active(call));
         }
         Ok(())
     }
@@ -447,7 +446,19 @@ impl Plan {
         self.refused(call, &text)
     }
 
-    /// Returns the error of a call with a wrong argument or at a wrong time.
+    /// Returns the error of a call that must not be made while a start is active.
+    #[cold]
+    pub fn start_active(&self, call: &str) -> Error {
+        self.plan_state.worker.fault(Cause::StartActive, || self.call(call))
+    }
+
+    /// Returns the error of a start that was waited for before.
+    #[cold]
+    pub(crate) fn already_returned(&self) -> Error {
+        self.plan_state.worker.fault(Cause::AlreadyReturned { what: "the start" }, || self.call("wait"))
+    }
+
+    /// Returns the error of a call with a wrong argument.
     #[cold]
     pub fn refused(&self, call: &str, text: &str) -> Error {
         self.plan_state.worker.fault(Cause::Argument(text.into()), || self.call(call))

@@ -84,6 +84,15 @@ pub enum Cause {
         /// The rank that the call named.
         rank: Rank,
     },
+    /// A start of the plan is active.
+    StartActive,
+    /// Another thread of this rank is in a collective call of the communicator.
+    AnotherCall,
+    /// The value of a request was returned already, or the request was cancelled.
+    AlreadyReturned {
+        /// What was waited for.
+        what: &'static str,
+    },
     /// The bytes of an access are not all inside one registration.
     OutOfRange {
         /// The address of the first byte.
@@ -317,6 +326,7 @@ impl Cause {
             Misaligned { .. } | SignalMemory { .. } | Forked | JobOver => ErrorKind::Misuse,
             NoSuchSlot { .. } | Busy { .. } | InUse { .. } | QueueDropped | QueueRepeats => ErrorKind::Misuse,
             NoSuchMember { .. } | NotAMember { .. } => ErrorKind::Misuse,
+            StartActive | AnotherCall | AlreadyReturned { .. } => ErrorKind::Misuse,
             Disagree { .. } | Mismatch { .. } | Truncated { .. } | TypeMismatch { .. } => {
                 ErrorKind::Disagreement
             }
@@ -371,6 +381,9 @@ impl fmt::Display for Cause {
                 write!(f, "there is no member {member}: the members are 0 to {}", size - 1)
             }
             NotAMember { rank } => write!(f, "rank {rank} is not a member of this communicator"),
+            StartActive => write!(f, "a start is active, which has not ended"),
+            AnotherCall => write!(f, "another thread of this rank is in a collective call"),
+            AlreadyReturned { what } => write!(f, "{what} was waited for already, or cancelled"),
             OutOfRange { address, bytes } => {
                 write!(f, "{bytes} bytes at {} are not inside one registration", Address(*address))
             }

@@ -39,6 +39,12 @@ impl Cause {
             NotAMember { .. } => {
                 "a Rank is a rank of the job: communicator.members() tells which are members; name a member by Member(n)"
             }
+            StartActive => "wait for it before the next start, and before you use the plan's values",
+            AnotherCall => {
+                "the order of collective calls must be known to all ranks: let one thread make them, or give each thread \
+                 a communicator of its own (dup)"
+            }
+            AlreadyReturned { .. } => "begin another; wait_all and the end of a scope are waits, too",
             OutOfRange { .. } => {
                 "check address and length: an access must end in the registration in which it begins"
             }

@@ -406,6 +406,22 @@ impl MessageOp {
         matches!(&*self.lock_protocol(worker), ProtocolState::Send(sending) if sending.is_unmatched())
     }
 
+    /// Returns true if it is a send that is claiming a receive. The caller makes sure that no other thread steps it.
+    pub(crate) fn is_claiming_send(&self, worker: &Worker) -> bool {
+        matches!(&*self.lock_protocol(worker), ProtocolState::Send(sending) if sending.is_claiming())
+    }
+
+    /// Returns true if a message has met the receive, which was to be withdrawn and now goes on. Returns false if that is
+    /// not known yet.
+    pub(crate) fn goes_on_with_message(&self, worker: &Worker) -> bool {
+        let mut protocol = self.lock_protocol(worker);
+        match &mut *protocol {
+            _ if self.requests.load(Ordering::SeqCst) & WITHDRAW != 0 => false, // no step has seen the request
+            ProtocolState::Receive(receiving) => receiving.goes_on_with_message(&self.bank, self.index),
+            _ => true,
+        }
+    }
+
     /// Returns true if it is a send that cannot complete at the stage its peer has reached.
     pub(crate) fn cannot_complete(&self, worker: &Worker) -> bool {
         let stage = worker.node_state().rank_state(self.bank.peer).stage();

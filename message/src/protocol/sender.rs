@@ -128,6 +128,11 @@ impl SendProtocol {
         matches!(self.state, SendState::Looking)
     }
 
+    /// Returns true if it is not known yet whether the message has met a receive.
+    pub(crate) fn is_claiming(&self) -> bool {
+        matches!(self.state, SendState::Claiming { .. })
+    }
+
     /// Returns what the message has waited for since its last step.
     pub(crate) fn awaits(&self) -> Awaits {
         match self.state {

@@ -66,7 +66,7 @@ impl<T: Pod + Send> Plan<T> {
     pub fn chunked(self) -> Result<ChunkedPlan<T>> {
         let (plan, chunk_shape) = self.into_parts();
         if plan.is_active() {
-            return Err(plan.refused("chunked", "a start is active: wait for it first"));
+            return Err(plan.start_active("chunked"));
         }
         match chunk_shape {
             Some(chunk_shape) => Ok(ChunkedPlan {

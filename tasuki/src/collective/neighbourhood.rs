@@ -55,6 +55,20 @@ impl Neighbourhood {
     }
 
     /// The communicator of the members.
+    ///
+    /// ```
+    /// use tasuki::{Member, collective::Neighbourhood};
+    /// tasuki::local(3, |job| {
+    ///     let me = job.rank().0;
+    ///     let (before, after) = ([Member((me + 2) % 3)], [Member((me + 1) % 3)]);
+    ///     let ring = Neighbourhood::new(job.world(), &before, &after)?;
+    ///     let members = ring.communicator();
+    ///     assert_eq!((members.rank(), members.size()), (Member(me), 3));
+    ///     assert_eq!((ring.sources(), ring.destinations()), (&before[..], &after[..]));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn communicator(&self) -> &Communicator {
         self.edges.communicator()
     }

@@ -166,6 +166,24 @@ impl<T: Pod> Plan<T> {
     /// buffer. If the program also uses [`input`](Plan::input), the input replaces what the buffer has in its place.
     ///
     /// Errors and cost: those of [`buffer`](Plan::buffer), and one more copy in the next start.
+    ///
+    /// ```
+    /// use tasuki::schedule::{BufferId, CollectiveKind, Shape};
+    /// use tasuki::{Plan, Request};
+    /// tasuki::local(2, |job| {
+    ///     let bcast = Shape::new(CollectiveKind::Bcast, 2, 0, 8).build("my broadcast", |b| {
+    ///         let data = b.buffer("data", b.bytes());
+    ///         b.copy(data.on(0), data.on(1));
+    ///     });
+    ///     let mut plan: Plan<u8> = job.world().plan(&bcast)?;
+    ///     plan.buffer_mut(BufferId::FIRST)?.fill(job.rank().0 as u8 + 5);
+    ///     plan.start()?;
+    ///     plan.wait()?;
+    ///     assert_eq!(plan.buffer(BufferId::FIRST)?, [5; 8]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn buffer_mut(&mut self, buffer: BufferId) -> Result<&mut [T]> {
         values_mut(self.inner.buffer(buffer, true)?)
     }

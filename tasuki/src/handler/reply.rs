@@ -63,8 +63,8 @@ impl<R: Outcome + ?Sized> Request for Reply<'_, R> {
             finish_limited(self)?;
         }
         let Some(pending) = self.pending.take() else {
-            let text = "the reply was returned already: call the handler again";
-            return Err(worker.fault(Cause::Argument(text.into()), || "wait(reply)".into()));
+            let cause = Cause::AlreadyReturned { what: "the reply" };
+            return Err(worker.fault(cause, || "wait(reply)".into()));
         };
         let to = pending.to();
         let value = worker.wait_reply(pending, &|| format!("wait(reply of rank {to})"))?;

@@ -169,9 +169,9 @@ impl<V: TransferValue> Request for TransferRequest<V> {
             self.worker.complete_exactly(self.handle)?;
         }
         let Some(kept) = self.kept.take() else {
-            let text = "the transfer was waited for already: issue another";
+            let cause = Cause::AlreadyReturned { what: "the transfer" };
             let call = || format!("wait(operation {})", self.handle.number());
-            return Err(self.worker.fault(Cause::Argument(text.into()), call));
+            return Err(self.worker.fault(cause, call));
         };
         Ok(V::take(kept))
     }

@@ -3,6 +3,7 @@
 //! Unsafe: the message uses the values' block of memory and keeps it alive; the request does not access the block
 //! before the message has ended.
 
+use crate::engine::Cause;
 use crate::message::slot::{Received, Slot, received};
 use crate::request::{Request, finish_limited, future_by_request};
 use crate::{Error, Pod, Rank, Result};
@@ -18,6 +19,8 @@ enum Values<T> {
     /// No message uses their memory: it has been sent, or it arrives elsewhere.
     Own(Vec<T>),
     Shared(Arc<SharedValues<T>>),
+    /// A wait has returned them.
+    Returned,
 }
 
 /// Values that a message may be using.
@@ -49,7 +52,7 @@ impl<T: Pod> Values<T> {
     fn own_bytes(&mut self) -> &mut [u8] {
         match self {
             Values::Own(values) => bytemuck::cast_slice_mut(values),
-            Values::Shared(_) => &mut [],
+            Values::Shared(_) | Values::Returned => &mut [],
         }
     }
 
@@ -58,6 +61,7 @@ impl<T: Pod> Values<T> {
         match self {
             Values::Own(values) => Some(std::mem::take(values)),
             Values::Shared(values) => Arc::get_mut(values).map(|values| std::mem::take(values.0.get_mut())),
+            Values::Returned => None,
         }
     }
 
@@ -66,10 +70,11 @@ impl<T: Pod> Values<T> {
     /// # Safety
     /// The message has ended, if there was one.
     unsafe fn take(&mut self) -> Vec<T> {
-        match self {
-            Values::Own(values) => std::mem::take(values),
+        match std::mem::replace(self, Values::Returned) {
+            Values::Own(values) => values,
             // SAFETY: the caller's promise.
             Values::Shared(values) => unsafe { std::mem::take(&mut *values.0.get()) },
+            Values::Returned => Vec::new(),
         }
     }
 }
@@ -96,7 +101,8 @@ impl<P> Stage<P> {
 /// A send that was begun. [`wait`](Request::wait) or `.await` returns the values, which may be reused then.
 ///
 /// Errors of a wait: those of [`Communicator::send`](crate::Communicator::send). If the send buffer is full, the send
-/// goes on: wait again, or drop the request. After any other error [`SendRequest::into_values`] returns the values.
+/// goes on: wait again, [cancel](SendRequest::cancel) it, or drop the request. After any other error
+/// [`SendRequest::into_values`] returns the values.
 ///
 /// # Cancel safety
 ///
@@ -172,8 +178,47 @@ impl<T: Pod> SendRequest<T> {
         Ok(request(Stage::UnderWay(sent), Values::Shared(values)))
     }
 
-    /// Returns the values of a send that has ended with an error. Returns `None` if a peer may still read the values
-    /// or if they were returned already.
+    /// Cancels the send if no receive has met it yet. Returns true if the message will not be transferred: the slot is
+    /// free, and [`into_values`](SendRequest::into_values) returns the values. Returns false, and changes nothing, if the
+    /// message has been or is being transferred, was buffered, has failed, or goes to nobody:
+    /// [`wait`](Request::wait) returns the values or the error.
+    ///
+    /// A wait after a cancellation is an error. The call does not wait for the peer.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Request, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let world = job.world();
+    ///     if job.rank() == 0 {
+    ///         let mut old = world.isend(vec![1; 100], Rank(1), Slot(0))?;
+    ///         // No receive is posted yet, so the message can be replaced.
+    ///         assert!(old.cancel());
+    ///         assert_eq!(old.into_values(), Some(vec![1; 100]));
+    ///         let mut new = world.isend(vec![2; 100], Rank(1), Slot(0))?;
+    ///         job.barrier()?;
+    ///         new.wait()?;
+    ///         assert!(!new.cancel(), "it was transferred");
+    ///     } else {
+    ///         job.barrier()?;
+    ///         assert_eq!(world.irecv(vec![0; 100], Rank(0), Slot(0))?.wait()?.0, [2; 100]);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn cancel(&mut self) -> bool {
+        let Stage::UnderWay(message) = &mut self.stage else { return false };
+        let is_cancelled = message.withdraw();
+        if is_cancelled {
+            (self.stage, self.outcome) = (Stage::Ended, None);
+            // SAFETY: the message was withdrawn, and no longer uses the values.
+            self.values = Values::Own(unsafe { self.values.take() });
+        }
+        is_cancelled
+    }
+
+    /// Returns the values of a send that was cancelled or has ended with an error. Returns `None` if a peer may still
+    /// read the values or if they were returned already.
     pub fn into_values(mut self) -> Option<Vec<T>> {
         if self.stage.under_way().is_some() { None } else { self.values.take_unused() }
     }
@@ -240,8 +285,48 @@ impl<T: Pod> RecvRequest<T> {
         Ok(RecvRequest { stage: Stage::UnderWay(request), values, slot })
     }
 
-    /// Returns the values of a receive that has ended with an error. Returns `None` if a peer may still write the
-    /// values or if they were returned already.
+    /// Cancels the receive if no message has met it yet. Returns true if it gets no message: the slot is free,
+    /// [`into_values`](RecvRequest::into_values) returns the values as they were, and the next receive of the slot gets the
+    /// message, also one that comes at this moment. Returns false, and changes nothing, if a message has arrived or is
+    /// being transferred, if the receive has failed, or if it is from nobody: [`wait`](Request::wait) returns the message
+    /// or the error.
+    ///
+    /// A wait after a cancellation is an error. The call does not wait for the peer.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Request, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let world = job.world();
+    ///     if job.rank() == 0 {
+    ///         job.barrier()?;
+    ///         world.send(&[7; 100], Rank(1), Slot(3))?;
+    ///     } else {
+    ///         let mut early = world.irecv(vec![0; 100], Rank(0), Slot(3))?;
+    ///         assert!(early.cancel(), "nothing was sent yet");
+    ///         let values = early.into_values().expect("they were not returned yet");
+    ///         job.barrier()?;
+    ///         let mut receive = world.irecv(values, Rank(0), Slot(3))?;
+    ///         while !receive.test() {}
+    ///         assert!(!receive.cancel(), "its message has arrived");
+    ///         assert_eq!(receive.wait()?.0, [7; 100]);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn cancel(&mut self) -> bool {
+        let Stage::UnderWay(message) = &mut self.stage else { return false };
+        let is_cancelled = message.withdraw();
+        if is_cancelled {
+            self.stage = Stage::Ended;
+            // SAFETY: the message was withdrawn, and no longer uses the values.
+            self.values = Values::Own(unsafe { self.values.take() });
+        }
+        is_cancelled
+    }
+
+    /// Returns the values of a receive that was cancelled or has ended with an error. Returns `None` if a peer may still
+    /// write the values or if they were returned already.
     pub fn into_values(mut self) -> Option<Vec<T>> {
         if self.stage.under_way().is_some() { None } else { self.values.take_unused() }
     }
@@ -294,11 +379,10 @@ impl<T: Pod> Request for RecvRequest<T> {
 
 future_by_request!([T: Pod] RecvRequest<T>);
 
-/// The error of a second wait.
+/// The error of a second wait, or of a wait after a cancellation.
 #[cold]
 fn ended(call: &str) -> Error {
-    let text = "the message has ended and its values were returned already: begin another";
-    Error::argument(text).in_call(|| call.to_string())
+    Error::new(Cause::AlreadyReturned { what: "the message" }).in_call(|| call.to_string())
 }
 
 #[cfg(test)]

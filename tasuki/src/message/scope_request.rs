@@ -67,9 +67,8 @@ impl<'scope, V> ScopeRequest<'scope, V> {
 
     #[cold]
     fn ended(&self) -> Error {
-        let text = "the message was waited for already, perhaps by wait_all";
         let call = || format!("wait(slot {} of a scope)", self.slot.0);
-        self.context.worker().fault(Cause::Argument(text.into()), call)
+        self.context.worker().fault(Cause::AlreadyReturned { what: "the message" }, call)
     }
 }
 

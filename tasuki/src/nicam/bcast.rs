@@ -62,6 +62,27 @@ impl Transfers<'_> {
     /// It holds for every broadcast that is issued after this call has returned, if the issuer can know that; a
     /// broadcast in flight still arrives. Cost: a store at each rank. Source: NICAM, `nicam_bcast_discard`, of which
     /// the paper gives only the name.
+    ///
+    /// ```
+    /// use tasuki::nicam::{Flags, Transfers};
+    /// tasuki::local(3, |job| {
+    ///     let (data, flags, transfers) = (job.alloc::<u32>(8)?, Flags::new(job, 1)?, Transfers::new(job)?);
+    ///     transfers.bcast_discard(job.rank() == 2)?;
+    ///     job.barrier()?;
+    ///     if job.rank() == 1 {
+    ///         data.fill(9)?;
+    ///         let (to, flag) = (|rank| data.on(rank), |rank| flags.at(0).on(rank));
+    ///         transfers.bcast(data.pointer(), to, 8, flag, 1)?;
+    ///     }
+    ///     if job.rank() != 2 {
+    ///         flags.at(0).wait(1)?;
+    ///     }
+    ///     job.barrier()?;
+    ///     assert_eq!(data.to_vec()?, if job.rank() == 2 { [0; 8] } else { [9; 8] });
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn bcast_discard(&self, on: bool) -> Result<()> {
         let me = self.job.rank().index();
         self.job.ranks().try_for_each(|rank| self.job.store(self.discards.on(rank).at(me), u64::from(on)))

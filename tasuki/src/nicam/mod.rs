@@ -51,9 +51,37 @@ use tasuki_core::base::Cause;
 use tasuki_core::engine::{Awaited, AwaitedCondition, Condition};
 
 /// Transfers of a rank that may be in flight at a time; one more waits for the oldest.
+///
+/// ```
+/// use tasuki::Request;
+/// use tasuki::nicam::{Flags, TICKETS, Transfers};
+/// tasuki::local(2, |job| {
+///     let count = 2 * TICKETS; // the calls for the second half wait for the first
+///     let (data, flags, transfers) = (job.alloc::<u64>(count)?, Flags::new(job, 1)?, Transfers::new(job)?);
+///     let (peer, flag) = (job.rank_after(1), flags.at(0));
+///     for index in 0..count {
+///         let from = data.pointer().at(index);
+///         transfers.copy_notify(from, data.on(peer).at(index), 1, flag.on(peer), index as u64 + 1)?;
+///     }
+///     transfers.sync().wait()?;
+///     flag.wait(count as u64)?;
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub const TICKETS: usize = 64;
 /// Destinations with a lane of their own, which orders the transfers to one destination. More destinations share
 /// lanes.
+///
+/// ```
+/// use tasuki::nicam::LANES;
+/// tasuki::local(2, |job| {
+///     // Transfers to one rank never wait for those to another one here.
+///     assert!(job.size() <= LANES);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub const LANES: usize = 64;
 /// The total by which each transfer raises its ticket's signal.
 const STEP: u64 = 4;

@@ -64,6 +64,14 @@ impl Processes {
     }
 
     /// Adds arguments.
+    ///
+    /// ```
+    /// // Any program will do, also one that does not know of the job.
+    /// let echo = tasuki::processes(2, "/bin/sh").args(["-c", "echo $GREETING"]).env("GREETING", "hello");
+    /// let outputs = echo.run()?;
+    /// assert!(outputs.iter().all(|output| output.stdout == b"hello\n"));
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Processes {
         self.arguments.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
         self

@@ -22,6 +22,16 @@ fn drop_request(job: &Job, room: usize, slot: Slot, after: Duration) -> Result<(
     Ok(())
 }
 
+fn cancel_request(job: &Job, room: usize, slot: Slot, after: Duration) -> Result<()> {
+    let mut receive = job.world().irecv(vec![9_u8; room], Rank(0), slot)?;
+    job.compute(after);
+    if receive.cancel() {
+        job.compute(Duration::from_nanos(700));
+        assert_eq!(receive.into_values(), Some(vec![9; room]), "nothing has come here");
+    } // otherwise it has its message, which is kept
+    Ok(())
+}
+
 fn cancel_scope(job: &Job, room: usize, slot: Slot, after: Duration) -> Result<()> {
     let mut into = vec![9_u8; room];
     let cancelled = job.world().scope(|s| -> Result<()> {
@@ -121,6 +131,9 @@ tests! {
     requests_on_a_plain_machine: "plain", drop_request;
     requests_where_memory_is_mapped: "mapped", drop_request;
     requests_on_a_bare_machine: "bare", drop_request;
+    cancelled_requests_on_a_plain_machine: "plain", cancel_request;
+    cancelled_requests_where_memory_is_mapped: "mapped", cancel_request;
+    cancelled_requests_on_a_bare_machine: "bare", cancel_request;
     scopes_on_a_plain_machine: "plain", cancel_scope;
     scopes_where_memory_is_mapped: "mapped", cancel_scope;
     scopes_on_a_bare_machine: "bare", cancel_scope;

@@ -11,7 +11,9 @@ mod text;
 mod tokens;
 
 use crate::tree::{Finding, Tree};
-use code::{lints, root_types, schedule_names, silenced, sync_pairs, sync_table, type_names, unsafe_code};
+use code::{
+    examples, lints, root_types, schedule_names, silenced, sync_pairs, sync_table, type_names, unsafe_code,
+};
 use layering::{
     bench_reach, dependency_edges, file_cycles, knows_no_collective, layers, libc_home, test_targets,
 };
@@ -55,6 +57,7 @@ const RULES: &[Rule] = &[
     Rule::new("type_names", type_names::check),
     Rule::new("root_types", root_types::check),
     Rule::new("schedule_names", schedule_names::check),
+    Rule::new("examples", examples::check),
     Rule::new("commented_out", commented_out::check),
     Rule::new("sync_pairs", sync_pairs::check),
     Rule::new("sync_table", sync_table::check),

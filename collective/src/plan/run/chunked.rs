@@ -146,7 +146,7 @@ impl<T: Pod + Send> ChunkedRun<T> {
     pub fn wait(&mut self) -> Result<Vec<T>> {
         let mut state = self.0.lock();
         let Some(ChunkCursor { len, .. }) = state.cursor else {
-            return Err(state.plan.refused("wait", "no start is active: its values were returned already"));
+            return Err(state.plan.already_returned());
         };
         let outcome = state.resume(true);
         self.0.messages.progress().remove_continuation(&*self.0);
@@ -254,8 +254,7 @@ impl ChunkCursor {
 impl<T: Pod> ChunkProgress<T> {
     fn begin(&mut self, values: Vec<T>) -> Result<()> {
         if self.cursor.is_some() {
-            let text = "the previous start has not ended: wait for it before the next start";
-            return Err(self.plan.refused("start", text));
+            return Err(self.plan.start_active("start"));
         }
         let Some(len) = self.shape.len(values.len()) else {
             let text =

@@ -4,7 +4,7 @@
 use super::{RecvNext, RecvProtocol, RecvState};
 use crate::protocol::outcome::Outcome;
 use crate::slot::bank::{SlotBank, SlotIndex};
-use crate::slot::encoding::{self, Claim};
+use crate::slot::encoding::{self, Claim, Data};
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::{Started, Worker};
 use tasuki_core::fabric::{Atomic, AtomicKind, Refused, Width};
@@ -13,6 +13,24 @@ impl RecvProtocol {
     /// Requests that the receive be withdrawn. Has no effect if its message is already being transferred.
     pub(crate) fn withdraw(&mut self) {
         self.withdraw_requested = true;
+    }
+
+    /// Returns true if a message has met the receive. Then the receive is not to be withdrawn any more.
+    pub(crate) fn goes_on_with_message(&mut self, bank: &SlotBank, index: SlotIndex) -> bool {
+        let (bank, index) =
+            self.redirected().map_or((bank, index), |late_match| (&*late_match.bank, late_match.index));
+        let has_met = match self.state {
+            RecvState::Searching | RecvState::Describing | RecvState::Posting => false,
+            RecvState::Withdrawing { .. } => false,
+            RecvState::Fetching { .. } | RecvState::Storing { .. } | RecvState::StoringKept { .. } => true,
+            RecvState::Posted if !self.withdraw_requested => true,
+            RecvState::Posted => match encoding::read_data(bank.data(index), self.consumer.number) {
+                Data::Staged { .. } | Data::SplitCopy | Data::InPlace | Data::Short { .. } => true,
+                Data::None | Data::Unfit { .. } | Data::Failed => false,
+            },
+        };
+        self.withdraw_requested &= !has_met;
+        has_met
     }
 
     /// Withdraws the posting of a staged receive. No sender writes its memory, so a message sent now is for the next

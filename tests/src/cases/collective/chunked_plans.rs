@@ -158,7 +158,7 @@ pub fn j10_slices_pass_and_misuse_is_refused(job: &Job) -> Result<()> {
     first.start(row(me, 2, 20))?;
     refused(job, first.start(vec![0; 20]), ErrorKind::Misuse, &["wait for it before the next start"]);
     assert_eq!(first.wait()?.len(), 20);
-    refused(job, first.wait(), ErrorKind::Misuse, &["no start is active"]);
+    refused(job, first.wait(), ErrorKind::Misuse, &["the start was waited for already"]);
     let empty = world.bcast_init::<i64>(0, Rank(0))?;
     refused(job, empty.chunked(), ErrorKind::Misuse, &["not empty"]);
     let mut active = world.barrier_init()?;

@@ -454,7 +454,7 @@ pub fn scopes_have_requests_and_keep_temporaries(job: &Job) -> Result<()> {
                 let mut later = s.send(me, to, Slot(2))?;
                 for send in &mut sends {
                     assert!(send.test());
-                    refused(job, send.wait(), ErrorKind::Misuse, &["perhaps by wait_all"]);
+                    refused(job, send.wait(), ErrorKind::Misuse, &["wait_all"]);
                 }
                 let mut own = [0_u64];
                 world.recv(&mut own, from, Slot(2))?;

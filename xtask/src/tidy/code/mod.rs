@@ -1,5 +1,6 @@
 //! Rules about Rust code.
 
+pub(crate) mod examples;
 pub(crate) mod lints;
 pub(crate) mod root_types;
 pub(crate) mod schedule_names;

@@ -103,12 +103,19 @@ impl CallGuard<'_> {
     /// Runs the call and ends it. If it fails or panics, the communicator has failed.
     #[inline]
     pub(crate) fn run<R>(self, body: impl FnOnce() -> Result<R>) -> Result<R> {
-        let outcome = body();
-        if let Err(error) = &outcome {
-            self.communicator.report(error.cause());
-        }
+        let outcome = body().map_err(|error| self.failed(error));
         self.end();
         outcome
+    }
+
+    /// Reports the failure of the call, and explains it.
+    #[cold]
+    fn failed(&self, error: Error) -> Error {
+        let communicator = self.communicator;
+        let call = || communicator.current_call.call(communicator.word_of_call());
+        let error = communicator.monitor().explain(error, communicator.worker(), &call);
+        communicator.report(error.cause());
+        error
     }
 
     /// Like [`run`](Self::run), for a call that all members may refuse together, with an inner error. If that

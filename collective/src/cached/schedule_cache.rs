@@ -74,8 +74,7 @@ impl Communicator {
             return Err(self.worker().fault(cause, call));
         };
         execution.begin_call(kind.variant(self.size()), self.channel.tag());
-        let done = self.worker().execute(execution, buffers, call);
-        done.map_err(|error| self.monitor().explain(error, self.worker(), call))
+        self.worker().execute(execution, buffers, call)
     }
 
     /// Returns the entry for a kind, which `word` names. If there is none, and calls of that kind are frequent, the

@@ -502,17 +502,17 @@ impl FailureMonitor {
         self.history.add(call)
     }
 
-    /// Names the calls of both members in the error that compiled steps have found a member in another call, if the log
-    /// of calls still holds them.
+    /// Replaces the error of a step by one that tells more. If compiled steps have found a member in another call, it
+    /// names the calls of both, if the log of calls still holds them. If a member has failed and has left the job since,
+    /// it is that failure, and not that the member has left.
     #[cold]
     pub(crate) fn explain(&self, error: Error, worker: &Worker, call: &dyn Fn() -> String) -> Error {
-        match error.cause() {
-            Cause::Mismatch { peer: None, .. } => {
-                let found = self.opened_log().and_then(CallLog::find_mismatch);
-                found.map_or(error, |cause| worker.fault(cause, call))
-            }
-            _ => error,
-        }
+        let cause = match error.cause() {
+            Cause::Mismatch { peer: None, .. } => self.opened_log().and_then(CallLog::find_mismatch),
+            Cause::PeerLeft { .. } => self.read_notice(),
+            _ => None,
+        };
+        cause.map_or(error, |cause| worker.fault(cause, call))
     }
 
     /// Returns the log of calls, if members read each other's words.

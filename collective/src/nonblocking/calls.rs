@@ -117,14 +117,17 @@ impl TaskMaker {
         let place = self.plans.group.place().index();
         let channel = Arc::new(CallChannel::new(&self.context, slot, header, Arc::clone(&awaited), place));
         let steps = steps(channel.clone());
-        let of_call = self.context.clone();
+        let (of_call, monitor) = (self.context.clone(), self.plans.monitor.clone());
         let failing = FailingCall::new(self.plans.clone(), word);
         let steps = async move {
             let outcome = match steps.await {
                 Ok(result) => channel.flush().await.map(|()| result),
                 Err(error) => Err(error),
             };
-            let outcome = outcome.map_err(|error| error.in_outer_call(name.to_string()));
+            let outcome = outcome.map_err(|error| {
+                let error = error.in_outer_call(name.to_string());
+                monitor.explain(error, of_call.worker(), &|| name.to_string())
+            });
             let failure = outcome.as_ref().err().map(|error| error.cause().clone());
             if failure.is_some() {
                 of_call.discard_unmatched_sends(); // no member will receive them

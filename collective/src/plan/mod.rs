@@ -322,7 +322,9 @@ impl Plan {
     /// Makes the communicator fail, because a start has failed.
     #[cold]
     fn failed(&self, error: Error) -> Error {
-        self.monitor.report(&self.plan_state.worker, CallWord::START, error.cause());
+        let worker = &self.plan_state.worker;
+        let error = self.monitor.explain(error, worker, &|| self.start_under_way());
+        self.monitor.report(worker, CallWord::START, error.cause());
         error
     }
 

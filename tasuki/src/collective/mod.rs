@@ -24,8 +24,9 @@
 //! *Failures.* A call fails if an argument of a member is wrong by itself, such as a root that does not exist or a result
 //! of the wrong length; if members disagree about arguments, such as the number of bytes, or are in different calls, or
 //! have made different calls before; if a member died or left; if a time limit is reached; if the operation panics. Then
-//! the communicator, of any number of members, has failed on all members: calls on it that are active or come later return an error that names the
-//! first failure ([`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed)).
+//! the communicator, of any number of members, has failed on all members: calls on it that are active or come later
+//! return an error that names the first failure
+//! ([`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed)).
 //! [`recreate`](crate::Communicator::recreate) makes a new communicator.
 //!
 //! *Errors that change nothing.* After these the communicator goes on, and the call can be made again: too many calls are
@@ -33,12 +34,13 @@
 //! the plan is active; a member has no room or memory for its part of a plan, a communicator or an allocation, which all
 //! members are told.
 //!
-//! *What is not noticed.* Repeated calls run steps that were compiled once, and these compare the members' calls only when
-//! a member has waited for a millisecond. If after several right calls a member makes another call than the others, one
-//! for which it waits for nobody, as the root of a broadcast does, and then goes on with the others' calls, their values
-//! are those of its earlier or later calls, without an error. More than 32 members, fuzzy barriers and calls of the job
-//! beside nonblocking calls are compared less; there such a mistake may end in a wait for ever, which a time limit
-//! ([`Job::set_timeout`](crate::Job::set_timeout)) ends. The first calls of a kind compare everything.
+//! *Members in different calls.* All that a member sends in a call carries a number that depends on the call and on all
+//! calls before it. So a member that receives anything from a member in another call returns an error and no value. A
+//! member that receives nothing in a call, such as the root of a broadcast, may return before it can know, and gets the
+//! error in a later call. Members that only wait for each other find out after a millisecond. Not noticed are: operations
+//! of the program that differ; different numbers of values in chunked plans that a helper runs; and nonblocking calls, or
+//! starts of plans, of the world on some members beside a barrier or an allocation of the job on others, which may wait
+//! for ever, unless there is a time limit ([`Job::set_timeout`](crate::Job::set_timeout)).
 //!
 //! *Operations* need not commute. Values are combined in the combining order ([`ReduceOp`]), so the bits of a result
 //! depend neither on the root nor on the form of the call.

@@ -327,3 +327,24 @@ pub fn j_a_panic_in_a_wait_with_a_limit_fails_the_communicator(job: &Job) -> Res
     drop(plan);
     job.barrier()
 }
+
+/// A member fails and leaves the job at once, while the others wait for it. They are told of its failure, and not only
+/// that it has left.
+pub fn j_a_failure_is_told_although_its_member_has_left(job: &Job) -> Result<()> {
+    if cannot_compare(job) {
+        return Ok(()); // there the error of a member that has left does not wait for notices
+    }
+    let part = job.world().split(0)?;
+    for number in 0..5 {
+        checked(&part, 0, number)?;
+    }
+    job.barrier()?;
+    if job.rank().0 == 1 {
+        job.compute(Duration::from_millis(5)); // the others are waiting by now
+        refused(job, part.bcast(&mut [1_u64], Rank(99)), ErrorKind::Misuse, &[]);
+        return Ok(());
+    }
+    let error = part.allreduce(&[1_u64], Sum).expect_err("a member has failed");
+    assert!(matches!(error.cause(), Cause::CommunicatorFailed { .. }), "{error}");
+    Ok(())
+}

@@ -32,7 +32,7 @@ use tasuki_message::FinalizeHook;
 /// Number of lines of each member: the first ones of its signals.
 const LINES: u32 = 2;
 /// Number of calls in a notice.
-const TOLD: usize = 4;
+const REPORTED: usize = 4;
 /// Number of its own calls that a member keeps: one that sends ahead may be some calls further than one that waits.
 const KEPT: usize = 32;
 /// Bit: the member has left and takes part in no later call.
@@ -52,8 +52,8 @@ const MEMBER: u64 = BARRIER - 1;
 struct CallNotice {
     /// The number of calls that it has made, with [`LEFT`] and [`FAILED`].
     status: u64,
-    /// Its last calls, each at its number modulo [`TOLD`].
-    calls: [u64; TOLD],
+    /// Its last calls, each at its number modulo [`REPORTED`].
+    calls: [u64; REPORTED],
     /// The member's number, plus [`BARRIER`] times the number of network barriers that it has entered.
     from: u64,
 }
@@ -106,7 +106,7 @@ impl CallNotice {
     fn probe_error(&self, ours: &CallPosition, rank: impl Fn(usize) -> Rank) -> Option<Cause> {
         let (made, number) = (self.status & COUNT, ours.number);
         let oldest_of = |latest: u64, kept: usize| (latest + 1).saturating_sub(kept as u64).max(1);
-        let mut both = oldest_of(made, TOLD).max(oldest_of(number, KEPT))..=made.min(number);
+        let mut both = oldest_of(made, REPORTED).max(oldest_of(number, KEPT))..=made.min(number);
         if let Some(at) = both.find(|&at| call_at(&self.calls, at) != call_at(&ours.calls, at)) {
             let call = |calls: &[u64]| CallSignature::in_word(call_at(calls, at));
             return Some(mismatch(self.member(), call(&self.calls), call(&ours.calls)));
@@ -205,10 +205,10 @@ impl CallNotices {
         let status = self.status.load(Ordering::Relaxed);
         if self.published.load(Ordering::Relaxed) != status {
             let CallPosition { calls: kept, barriers, .. } = self.position();
-            let mut calls = [0; TOLD];
+            let mut calls = [0; REPORTED];
             let made = status & COUNT;
-            for number in (made + 1).saturating_sub(TOLD as u64)..=made {
-                calls[number as usize % TOLD] = call_at(&kept, number);
+            for number in (made + 1).saturating_sub(REPORTED as u64)..=made {
+                calls[number as usize % REPORTED] = call_at(&kept, number);
             }
             let from = self.member + barriers * BARRIER;
             if !self.own.write(&*self.fabric, &CallNotice { status, calls, from }) {

@@ -328,9 +328,9 @@ pub fn j_a_panic_in_a_wait_with_a_limit_fails_the_communicator(job: &Job) -> Res
     job.barrier()
 }
 
-/// A member fails and leaves the job at once, while the others wait for it. They are told of its failure, and not only
+/// A member fails and leaves the job at once, while the others wait for it. Their errors name its failure, and not only
 /// that it has left.
-pub fn j_a_failure_is_told_although_its_member_has_left(job: &Job) -> Result<()> {
+pub fn j_a_failure_is_reported_although_its_member_has_left(job: &Job) -> Result<()> {
     if cannot_compare(job) {
         return Ok(()); // there the error of a member that has left does not wait for notices
     }

@@ -151,6 +151,27 @@ impl Drop for CallGuard<'_> {
     }
 }
 
+/// Longest name of a communicator that is part of the name of another one.
+const NAME_MAX: usize = 80;
+
+/// Returns the name of a communicator that was made from `parent` by that call: `dup of world`. In a long chain of
+/// communicators the middle of the names is left out.
+fn name_of_part(how: &str, parent: &str) -> String {
+    let first = parent.rsplit(" of ").next().unwrap_or(parent);
+    if parent.len() > NAME_MAX { format!("{how} of .. of {first}") } else { format!("{how} of {parent}") }
+}
+
+/// Returns the name of the communicator that takes the place of one that has failed: `world (recreated)`, then
+/// `world (recreated 2 times)`.
+fn name_of_recreated(failed: &str) -> String {
+    let (name, times) = match failed.strip_suffix(" times)").and_then(|name| name.rsplit_once(" (recreated "))
+    {
+        Some((name, times)) => (name, times.parse().unwrap_or(1)),
+        None => failed.strip_suffix(" (recreated)").map_or((failed, 0_u64), |name| (name, 1)),
+    };
+    if times == 0 { format!("{name} (recreated)") } else { format!("{name} (recreated {} times)", times + 1) }
+}
+
 /// Returns true if errors of this kind say that arguments of members are wrong, or differ.
 pub(crate) fn is_about_arguments(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Misuse | ErrorKind::Disagreement)
@@ -343,13 +364,13 @@ impl Communicator {
     pub fn split(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<Option<Communicator>> {
         let call =
             || self.call_on(&colour.map_or("split()".into(), |colour| format!("split(colour {colour})")));
-        let name = |colour| format!("split(colour {colour}) of {}", self.name());
+        let name = |colour| name_of_part(&format!("split(colour {colour})"), self.name());
         self.divide(colour, key, slots, ("split", &call, &name))
     }
 
     /// Makes a communicator of the same members, in the same order. Collective.
     pub fn dup(&self) -> Result<Communicator> {
-        let (call, name) = (|| self.call_on("dup()"), |_| format!("dup of {}", self.name()));
+        let (call, name) = (|| self.call_on("dup()"), |_| name_of_part("dup", self.name()));
         let made = self.divide(Some(0), 0, self.messages().slots(), ("dup", &call, &name))?;
         made.ok_or_else(|| self.worker().fault(Cause::Bug("no communicator was made".into()), call))
     }
@@ -413,7 +434,7 @@ impl Communicator {
         let exchanged = run_now(allgather(&channel, bytemuck::bytes_of(&request), all));
         let freed = exchanged.and_then(|()| channel.context().free().map(|()| requests));
         let requests = freed.map_err(|error| self.step_failed(error, &call))?;
-        self.part_of(&requests, 0, format!("{} (recreated)", self.name()), &call)
+        self.part_of(&requests, 0, name_of_recreated(self.name()), &call)
     }
 
     /// Returns what this member contributes to a split.
@@ -626,5 +647,29 @@ impl Communicator {
             return self.worker().fault(cause, call);
         }
         error.in_outer_call(call())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_long_chains_stay_short() {
+        let mut name = "world".to_string();
+        for _ in 0..1000 {
+            name = name_of_part("dup", &name);
+            assert!(
+                name.len() <= NAME_MAX + 20 && name.starts_with("dup of ") && name.ends_with("world"),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn recreated_communicators_are_counted() {
+        let once = name_of_recreated("dup of world");
+        let thrice = name_of_recreated(&name_of_recreated(&once));
+        assert_eq!((&*once, &*thrice), ("dup of world (recreated)", "dup of world (recreated 3 times)"));
     }
 }

@@ -8,13 +8,13 @@
 
 use super::park::{ParkLine, WakeMode};
 use super::shared_copy::SharedCopies;
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::{Error, Rank, Result};
 use crate::os::mapping::Mapping;
 use crate::os::memfile::MemFile;
 use crate::segment::layout;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-b");
 const HEADER_BYTES: usize = 4096;

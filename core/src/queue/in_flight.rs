@@ -14,7 +14,7 @@
 use super::command::{Command, Effect};
 use super::encoding::EncodedCommand;
 use super::ring::LINE_WORDS;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
 
 const FREE: u32 = 0;
 const FIRED: u32 = 1;

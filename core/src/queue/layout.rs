@@ -14,11 +14,11 @@ use super::in_flight::{IN_FLIGHT_MAX, InFlight, InFlightCommand, InFlightState};
 use super::lease::Lease;
 use super::ring::{RingLine, RingReader, RingWriters};
 use super::triggered::{SignalList, TriggeredCommand, TriggeredLists, TriggeredState};
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::segment::GlobalAddress;
 use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-q");
 /// Most lines of a ring.

@@ -4,8 +4,8 @@
 use super::command::Trigger;
 use super::encoding::{self, EncodedCommand};
 use super::ring::LINE_WORDS;
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::segment::GlobalAddress;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 const NONE: u32 = u32::MAX;
 

@@ -50,9 +50,9 @@ impl FabricStep {
         match self {
             // SAFETY: the issuer keeps the buffer valid until the operation has ended, as the head of this file says.
             FabricStep::Put { to, from, len } => unsafe { fabric.put(accept, to, from.0, len) },
-            // SAFETY: as above.
+            // SAFETY: the issuer keeps the buffer valid, and lets nobody else use it, until the operation has ended.
             FabricStep::Get { from, to, len } => unsafe { fabric.get(accept, from, to.0, len) },
-            // SAFETY: as above.
+            // SAFETY: the issuer keeps the buffer valid until the operation has ended, as for a put.
             FabricStep::PutSignal { to, from, len, signal, amount } => unsafe {
                 fabric.put_signal(accept, to, from.0, len, signal, amount)
             },

@@ -5,14 +5,12 @@
 //!
 //! # Rules
 //!
-//! *Order.* All members of a communicator make the same blocking collective calls in the same order. They begin the
-//! same nonblocking calls in the same order, and make the same plans in the same order. Blocking calls match blocking
-//! ones only, and nonblocking calls nonblocking ones only, so both may be interleaved, also with messages and starts of
-//! plans.
+//! *Order.* All members of a communicator make the same blocking collective calls, begin the same nonblocking ones and
+//! make the same plans, all of these in one order (as MPI-4 section 6.12 demands). Blocking calls match blocking ones
+//! only, and nonblocking calls nonblocking ones only. Messages and starts of plans may come anywhere between.
 //!
-//! *Threads.* One thread of each member at a time makes blocking calls on a communicator, and one thread at a time
-//! begins nonblocking ones. Threads that make collective calls on their own use a communicator each
-//! ([`dup`](crate::Communicator::dup)).
+//! *Threads.* One thread of each member at a time makes blocking calls on a communicator or begins nonblocking ones.
+//! Threads that make collective calls on their own use a communicator each ([`dup`](crate::Communicator::dup)).
 //!
 //! *Arguments.* All members pass the same root, the same operation and the same type of values, and the same number of
 //! values unless the call takes blocks of different lengths. They may pass different forms, as one in place and another

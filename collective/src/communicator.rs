@@ -115,6 +115,7 @@ impl CallGuard<'_> {
         let call = || communicator.current_call.call(communicator.word_of_call());
         let error = communicator.monitor().explain(error, communicator.worker(), &call);
         communicator.report(error.cause());
+        communicator.channel.context().discard_unmatched_sends(); // no member will receive them
         error
     }
 
@@ -528,6 +529,12 @@ impl Communicator {
     pub(crate) fn begin_named(&self, name: &str, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
         let word = CallWord::named(name);
         self.begin_as(word, CallSignature::of_named(word), call)
+    }
+
+    /// Returns the words of all members, in a collective call of that name, which matches no other call.
+    pub fn exchange_words(&self, name: &str, words: &[u64], call: &dyn Fn() -> String) -> Result<Vec<u64>> {
+        let guard = self.begin_named(name, call)?;
+        guard.run(|| self.allgather_steps(words).map_err(|error| self.step_failed(error, call)))
     }
 
     /// Begins a collective call that is named by `word`.

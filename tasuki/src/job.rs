@@ -263,8 +263,8 @@ impl Job {
         }
         let own: Result<Array<T>> = self.alloc_part(count, &call);
         let start = own.as_ref().map_or(GlobalAddress::NULL, |part| part.pointer().address());
-        let parts = members.allgather(&[start.bits(), count as u64]);
-        let (own, parts) = (own?, parts.map_err(|error| error.in_outer_call(call()))?);
+        let parts = members.inner().exchange_words("alloc_on", &[start.bits(), count as u64], &call);
+        let (own, parts) = (own?, parts?);
         let counts = || parts.iter().skip(1).step_by(2).copied();
         let (least, most) = (counts().min().unwrap_or_default(), counts().max().unwrap_or_default());
         let starts: Box<[_]> = parts.iter().step_by(2).copied().map(GlobalAddress::from_bits).collect();

@@ -332,6 +332,8 @@ macro_rules! each_case {
             Everywhere "J" 2..=4 failed_communicators::j_chunked_starts_of_different_lengths_get_errors;
             Everywhere "J" 2..=4 failed_communicators::j_a_panic_in_a_wait_with_a_limit_fails_the_communicator;
             Everywhere "J" 2..=4 failed_communicators::j_a_failure_is_reported_although_its_member_has_left;
+            Everywhere "J" 2..=4 failed_communicators::j_a_root_that_is_ahead_never_leads_to_wrong_values;
+            Everywhere "J" 2..=4 failed_communicators::j_allocations_on_members_match_no_other_call;
             Everywhere "J" 2..=4 failed_communicators::j_plans_of_different_types_are_refused;
             Everywhere "J" 2..=4 failed_communicators::j_a_plan_outlives_its_communicator;
             Everywhere "J" 2..=4 failed_communicators::j_barriers_of_the_job_are_calls_of_the_world;

@@ -164,13 +164,15 @@ impl Fuzzy {
 impl FinalizeHook for Fuzzy {
     fn is_finalized(&self, worker: &Worker) -> bool {
         let started = self.started.load(Ordering::Relaxed);
-        self.stages.have_reached(worker, started)
+        self.monitor.check().is_err() || self.stages.have_reached(worker, started)
     }
 
     fn finalize(&self, worker: &Worker) -> Result<()> {
         self.is_over.store(true, Ordering::Relaxed);
         let started = self.started.load(Ordering::Relaxed);
-        // This wait fails if a member leaves without having started the instance. That is no failure of this member.
+        // This wait fails if a member leaves without having started the instance, or if the communicator has failed. That
+        // is no failure of this member.
+        let _monitored = scoped_wait_probe(self.monitor.probe());
         let over = worker.wait(&self.arrival(started), Deadline::NEVER, &|| "leave(): fuzzy barriers".into());
         let Some(queue) = &self.queue else { return Ok(()) };
         // All triggers are met now, but the ranks that raised the last signals may not have run the queue yet.

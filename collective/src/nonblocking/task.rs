@@ -159,7 +159,12 @@ impl Task {
             if self.is_over() {
                 return Ok(());
             }
-            waited?;
+            if let Err(error) = waited {
+                if !error.is_timeout() {
+                    self.plans.monitor.report(self.context.worker(), self.word, error.cause());
+                }
+                return Err(error);
+            }
             let condition = Condition::Event(Arc::new(TaskDone(self.clone())));
             waited = self.context.worker().wait(&condition, self.context.worker().call_deadline(), call);
         }

@@ -5,7 +5,7 @@
 //! used only while that fabric lives, which keeps the pieces mapped. Signal memory is never unmapped or reused for
 //! anything else.
 
-use super::signal_line::{LineWords, PAYLOAD_WORDS};
+use super::signal_line::{LineWords, PAYLOAD_WORDS, RaiseTags};
 use super::{Fabric, Poison, SignalControl};
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::node::node_state::RankState;
@@ -92,11 +92,11 @@ impl DirectCell {
         self.control().poison(self.counter(), poison)
     }
 
-    /// Returns the tag of the raise to `value`, which the caller has seen in the counter; `None` if another raise has
-    /// begun since. Only for signals whose raises are all tagged.
+    /// Returns the tags of the start whose raise the caller has seen in the counter, and of those around it. Only for
+    /// signals whose raises are all tagged.
     #[inline(always)]
-    pub fn tag_of(&self, value: u64) -> Option<u32> {
-        self.words().tag_of(value)
+    pub fn tags(&self) -> RaiseTags {
+        self.words().tags()
     }
 
     /// Copies the first `used` words of the payload, if it still is the one that came with `value`.
@@ -170,11 +170,11 @@ impl<'f> DirectLine<'f> {
         self.mode
     }
 
-    /// Sets the counter to `value`, with a tag instead of a payload, and wakes the owner if it sleeps. What the caller
+    /// Sets the counter to `value` in a start of that number, with its tag instead of a payload, and wakes the owner if it sleeps. What the caller
     /// wrote before is visible to a rank that sees the value.
     #[inline(always)]
-    pub fn raise_tagged(&self, value: u64, tag: u32) {
-        self.cell.words().raise_tagged(value, tag);
+    pub fn raise_tagged(&self, value: u64, start: u32, tag: u32) {
+        self.cell.words().raise_tagged(value, start, tag);
         if self.rank_state.park().needs_wake(self.mode) {
             self.rank_state.wake_futex();
         }

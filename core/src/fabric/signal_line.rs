@@ -3,7 +3,7 @@
 //! | word | holds | written |
 //! |---|---|---|
 //! | 0 | counter | last: a reader that sees it sees the payload (`SYNC signal-raise`) |
-//! | 1-6 | payload; or word 1 the tag of a raise without a payload | in between |
+//! | 1-6 | payload; or words 1-4 the tags of raises without a payload | in between |
 //! | 7 | the next counter value | first: a reader that sees a new payload word sees it, too (`SYNC line-torn`) |
 //!
 //! All words lie in one cache line, so handing over a value moves one line. The reader copies the payload and then
@@ -15,6 +15,32 @@ use crate::segment::layout::LINE_PAYLOAD;
 
 /// Words of payload.
 pub const PAYLOAD_WORDS: usize = LINE_PAYLOAD / 8;
+
+/// Number of starts whose tags a line holds.
+const TAGS: usize = 4;
+
+/// The tags of the last starts in which a signal was raised, each with the number of the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RaiseTags([u64; TAGS]);
+
+#[inline(always)]
+fn tag_word(start: u32, tag: u32) -> u64 {
+    u64::from(start) << 32 | u64::from(tag)
+}
+
+impl RaiseTags {
+    /// The tags of no raises: each place has the number of a start that belongs elsewhere.
+    pub fn none() -> RaiseTags {
+        RaiseTags(std::array::from_fn(|place| tag_word(place as u32 + 1, 0)))
+    }
+
+    /// Returns the tag of a start, if it is among them.
+    #[inline(always)]
+    pub fn of(self, start: u32) -> Option<u32> {
+        let word = self.0[start as usize % TAGS];
+        (word >> 32 == u64::from(start)).then_some(word as u32)
+    }
+}
 
 /// One line of signal memory.
 #[repr(C, align(64))]
@@ -57,12 +83,11 @@ impl LineWords {
         self.counter.store(value, order);
     }
 
-    /// Called by the writer when no payload is used, but a tag. Everything it wrote before is visible to a reader that
-    /// sees the counter. The tag lies in the first word of the payload, beside the low half of `value`, so a reader knows
-    /// to which raise it belongs.
+    /// Called by the writer when no payload is used, but a tag, in a start of that number. Everything it wrote before is
+    /// visible to a reader that sees the counter, the tag too. The tags of the last four starts lie in the payload.
     #[inline(always)]
-    pub fn raise_tagged(&self, value: u64, tag: u32) {
-        let store_tag = || self.payload[0].store(value << 32 | u64::from(tag), Ordering::Relaxed);
+    pub fn raise_tagged(&self, value: u64, start: u32, tag: u32) {
+        let store_tag = || self.payload[start as usize % TAGS].store(tag_word(start, tag), Ordering::Relaxed);
         let is_late = planted("signal_line_tag_late");
         if !is_late {
             store_tag();
@@ -74,12 +99,11 @@ impl LineWords {
         }
     }
 
-    /// Called by the reader after it has loaded `value` from the counter with acquire. Returns the tag of that raise;
-    /// `None` if the writer has begun the next one.
+    /// Called by the reader after it has loaded the counter with acquire. Returns the tags of the start of that raise and
+    /// of those before it, unless later ones have taken their places.
     #[inline(always)]
-    pub fn tag_of(&self, value: u64) -> Option<u32> {
-        let word = self.payload[0].load(Ordering::Relaxed);
-        (word >> 32 == value & u64::from(u32::MAX)).then_some(word as u32)
+    pub fn tags(&self) -> RaiseTags {
+        RaiseTags(std::array::from_fn(|place| self.payload[place].load(Ordering::Relaxed)))
     }
 
     /// Called by the reader after it has loaded `value` from the counter with acquire. Returns the first `used` words

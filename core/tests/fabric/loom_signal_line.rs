@@ -47,7 +47,7 @@ fn earlier_stores_are_visible_with_the_raised_counter() {
             let (line, data) = (line.clone(), data.clone());
             thread::spawn(move || {
                 data.store(7, Ordering::Relaxed);
-                line.raise_tagged(1, 5);
+                line.raise_tagged(1, 0, 5);
             })
         };
         if line.counter.load(Ordering::Acquire) == 1 {
@@ -64,15 +64,13 @@ fn the_tag_of_a_raise_is_there_with_the_counter() {
         let writer = {
             let line = line.clone();
             thread::spawn(move || {
-                line.raise_tagged(1, 11);
-                line.raise_tagged(2, 12);
+                line.raise_tagged(1, 1, 11);
+                line.raise_tagged(2, 2, 12);
             })
         };
         let seen = line.counter.load(Ordering::Acquire);
-        match line.tag_of(seen) {
-            Some(tag) => assert_eq!(u64::from(tag), if seen == 0 { 0 } else { seen + 10 }),
-            None => assert!(line.tag_of(seen + 1).is_some() || line.tag_of(2).is_some(), "no tag at {seen}"),
-        }
+        let tags = line.tags();
+        (1..=seen).for_each(|value| assert_eq!(tags.of(value as u32), Some(value as u32 + 10)));
         writer.join().unwrap();
     });
 }

@@ -10,7 +10,9 @@ use super::exposed_buffer::{Exposure, ExposureTarget};
 use super::interpreter::Driver;
 use super::operand::ResolvedOperand;
 use super::pieces::PieceLengths;
-use super::resolved::{ResolvedAction, ResolvedFlag, ResolvedStep, ResolvedWait, Tags, WaitState};
+use super::resolved::{
+    ResolvedAction, ResolvedFlag, ResolvedStep, ResolvedWait, SeenSignal, Tags, WaitState,
+};
 use super::step::{PerStart, StepSpec};
 use crate::base::{Cause, Rank, Result};
 use crate::engine::worker::Worker;
@@ -48,7 +50,7 @@ pub struct Execution {
     steps: Box<[CallStep]>,
     /// Values of signals when they were last read. A value often shows that a buffer has been free for some calls
     /// already; then the signal is not read again, and its line stays in the writer's cache.
-    seen: Box<[u64]>,
+    seen: Box<[SeenSignal]>,
     per_call: usize,
     /// Number of steps of a variant.
     per_variant: usize,
@@ -72,7 +74,7 @@ pub struct Execution {
 /// The driver of a call.
 struct CallDriver<'d> {
     worker: &'d Worker,
-    seen: &'d mut [u64],
+    seen: &'d mut [SeenSignal],
     call_buffers: &'d CallBuffers<'d>,
     /// Index of the first step, and number of steps of a variant.
     begin: usize,
@@ -116,7 +118,7 @@ impl Driver for CallDriver<'_> {
         for raise in &effects.raises {
             let line =
                 DirectLine::new(raise.cell, self.worker.node_state().rank_state(raise.rank), raise.mode);
-            line.raise_tagged(raise.count.in_pass(pass), self.tags.of(0));
+            line.raise_tagged(raise.count.in_pass(pass), self.tags.start(), self.tags.of(0));
         }
         if effects.sets_yield_hint {
             self.worker.yield_hint().note();
@@ -271,7 +273,7 @@ impl Worker {
                 found.push(step);
             }
         }
-        let stands = |&signal: &u32| self.count_of_own(signal);
+        let stands = |&signal: &u32| SeenSignal::unread(self.count_of_own(signal));
         let seen = signals.iter().map(stands).collect();
         for call in found.chunks_mut(per_call.max(1)) {
             let last = call.iter_mut().rfind(|step| !step.is_padding());

@@ -9,6 +9,7 @@ use crate::base::{Cause, Rank};
 use crate::engine::sync::inline_flag::InlineFlag;
 use crate::engine::wait::condition::Condition;
 use crate::engine::worker::Worker;
+use crate::fabric::signal_line::RaiseTags;
 use crate::fabric::{DirectCell, SignalCell, certainly_reached};
 use crate::segment::GlobalAddress;
 use std::ptr::NonNull;
@@ -47,6 +48,12 @@ pub(super) struct Tags {
 }
 
 impl Tags {
+    /// Returns the number of the present start, which is the same on all ranks.
+    #[inline(always)]
+    pub(super) fn start(&self) -> u32 {
+        self.start as u32
+    }
+
     /// Returns the tag of the start that was so many starts ago: less than [`TAGS`].
     #[inline(always)]
     pub(super) fn of(&self, starts_ago: usize) -> u32 {
@@ -65,6 +72,20 @@ impl Tags {
         let tag = self.of(0);
         self.start = self.start.wrapping_add(1);
         self.set(tag);
+    }
+}
+
+/// A signal as it was last read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeenSignal {
+    value: u64,
+    tags: RaiseTags,
+}
+
+impl SeenSignal {
+    /// A signal that stands at a value and has not been read.
+    pub(super) fn unread(value: u64) -> SeenSignal {
+        SeenSignal { value, tags: RaiseTags::none() }
     }
 }
 
@@ -104,10 +125,11 @@ unsafe impl Send for ResolvedFlag {}
 unsafe impl Sync for ResolvedFlag {}
 
 impl ResolvedWait {
-    /// Returns whether the condition is met. The flag or the raise must have the tag of its start. Reads the signal only if its last seen value does not show that the
-    /// condition is met; the tag of a raise that a later one has followed is not known.
+    /// Returns whether the condition is met. The flag or the raise must have the tag of its start. Reads the signal only
+    /// if its last seen value does not show that the condition is met; the tags of later starts, which were seen with it,
+    /// are compared when steps wait for these.
     #[inline(always)]
-    pub(super) fn state(&self, pass: u64, seen: &mut [u64], tags: &Tags) -> WaitState {
+    pub(super) fn state(&self, pass: u64, seen: &mut [SeenSignal], tags: &Tags) -> WaitState {
         if let Some(flag) = &self.flag {
             return match flag.word().tag_of(flag.number.in_pass(pass)) {
                 None => WaitState::Unmet,
@@ -116,19 +138,16 @@ impl ResolvedWait {
             };
         }
         let (count, seen) = (self.count.in_pass(pass), &mut seen[self.seen]);
-        if certainly_reached(*seen, count) {
-            return WaitState::Met;
+        if !certainly_reached(seen.value, count) {
+            seen.value = self.cell.counter().load(Ordering::Acquire); // SYNC signal-raise
+            seen.tags = self.cell.tags();
+            if !certainly_reached(seen.value, count) {
+                return WaitState::Unmet;
+            }
         }
-        let now = self.cell.counter().load(Ordering::Acquire); // SYNC signal-raise
-        let is_reached = certainly_reached(now, count);
-        if is_reached
-            && self.starts_ago < TAGS
-            && self.cell.tag_of(count).is_some_and(|tag| tag != tags.of(self.starts_ago))
-        {
-            return WaitState::OtherTag; // also the next time: the value counts as unseen
-        }
-        *seen = now;
-        if is_reached { WaitState::Met } else { WaitState::Unmet }
+        let is_other = |tag: u32| self.starts_ago < TAGS && tag != tags.of(self.starts_ago);
+        let start = tags.start().wrapping_sub(self.starts_ago as u32);
+        if seen.tags.of(start).is_some_and(is_other) { WaitState::OtherTag } else { WaitState::Met }
     }
 
     /// Returns true if the condition is met. Always reads the flag or the signal.

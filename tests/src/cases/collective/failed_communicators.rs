@@ -348,3 +348,40 @@ pub fn j_a_failure_is_reported_although_its_member_has_left(job: &Job) -> Result
     assert!(matches!(error.cause(), Cause::CommunicatorFailed { .. }), "{error}");
     Ok(())
 }
+
+/// The root of long broadcasts runs ahead of the others, so that they see its raises only after the next ones.
+pub fn j_a_root_that_is_ahead_never_leads_to_wrong_values(job: &Job) -> Result<()> {
+    let me = job.rank().0;
+    for values in [1000, 38_400] {
+        let part = job.world().split(0)?;
+        for number in 0..5_u64 {
+            part.bcast(&mut vec![number; values], Rank(0))?;
+            part.reduce(&[1_u64], Sum, Rank(0))?;
+        }
+        job.barrier()?; // a failure also ends calls that were right and are still under way
+        let mut outcome = match me == 0 {
+            true => part.bcast(&mut vec![9_u64; values], Rank(0)),
+            false => part.reduce(&[1_u64], Sum, Rank(0)).map(drop),
+        };
+        for number in 10..40_u64 {
+            let mut got = vec![if me == 0 { number } else { 0 }; values];
+            outcome = outcome.and_then(|()| part.bcast(&mut got, Rank(0)));
+            assert!(outcome.is_err() || got == vec![number; values], "{} instead of {number}", got[0]);
+        }
+        refused(job, outcome, ErrorKind::Disagreement, &[]);
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// An allocation on the members matches no exchange of words that the program makes.
+pub fn j_allocations_on_members_match_no_other_call(job: &Job) -> Result<()> {
+    let part = job.world().split(0)?;
+    job.barrier()?;
+    let outcome = match job.rank().0 == 0 {
+        true => part.allgather(&[1_u64, 10]).map(drop),
+        false => job.alloc_on::<u64>(&part, 10).map(drop),
+    };
+    assert!(outcome.is_err() || part.barrier().is_err(), "the calls differ");
+    job.barrier()
+}

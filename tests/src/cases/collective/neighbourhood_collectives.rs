@@ -346,6 +346,7 @@ pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
         refused_together(job, Neighbourhood::new(&apart()?, names, &[]), me == Member(1), &[text]);
     }
     let own = Neighbourhood::new(&apart()?, &[me, me], &[me, me])?;
+    job.barrier()?; // a failure also ends calls that were right and are still under way
     misused(job, own.neighbor_alltoall(&[1_u8; 3]), &["3 values", "2 destinations"]);
     misused(job, own.neighbor_alltoall((&[1_u8; 4], &mut [0; 3])), &["3 values", "2 sources"]);
     misused(job, own.neighbor_alltoall((&[1_u8; 4], &mut [0; 2])), &["itself"]);

@@ -115,7 +115,6 @@ impl CallGuard<'_> {
         let call = || communicator.current_call.call(communicator.word_of_call());
         let error = communicator.monitor().explain(error, communicator.worker(), &call);
         communicator.report(error.cause());
-        communicator.channel.context().discard_unmatched_sends(); // no member will receive them
         error
     }
 
@@ -531,6 +530,13 @@ impl Communicator {
         self.begin_as(word, CallSignature::of_named(word), call)
     }
 
+    /// Refuses a call because the communicator has failed before.
+    #[cold]
+    fn has_failed(&self, cause: Cause, call: &dyn Fn() -> String) -> Error {
+        self.channel.context().discard_unmatched_sends(); // no member will receive them
+        self.worker().fault(cause, call)
+    }
+
     /// Returns the words of all members, in a collective call of that name, which matches no other call.
     pub fn exchange_words(&self, name: &str, words: &[u64], call: &dyn Fn() -> String) -> Result<Vec<u64>> {
         let guard = self.begin_named(name, call)?;
@@ -546,7 +552,7 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<CallGuard<'_>> {
         self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
-        self.monitor().check().map_err(|cause| self.worker().fault(cause, call))?;
+        self.monitor().check().map_err(|cause| self.has_failed(cause, call))?;
         if !self.current_call.one_call.is_none() {
             return Err(self.worker().fault(Cause::AnotherCall, call));
         }

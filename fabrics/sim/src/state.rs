@@ -163,8 +163,12 @@ impl SimState {
         }
     }
 
-    /// Schedules an event.
+    /// Schedules an event. If another thread of the rank is ahead of the one whose operation ends, the rank learns of the
+    /// end when that thread could see it.
     pub(crate) fn schedule(&mut self, at_ns: u64, rank: Rank, what: EventKind) {
+        let is_own_end = matches!(what, EventKind::End { operation, .. } if operation.issuer == rank);
+        let clocks = self.ranks[rank.index()].actors.iter().map(|&actor| self.actors[actor].clock);
+        let at_ns = if is_own_end { clocks.fold(at_ns, u64::max) } else { at_ns };
         let moment = self.moment(at_ns, rank);
         self.events.push(moment, what);
     }

@@ -151,6 +151,8 @@ impl Drop for CallGuard<'_> {
     }
 }
 
+/// How often a member pauses for the notice of one whose call has ended with an error.
+const STALE_PAUSES: u32 = 1000;
 /// Longest name of a communicator that is part of the name of another one.
 const NAME_MAX: usize = 80;
 
@@ -655,6 +657,13 @@ impl Communicator {
     /// is gone if the call of its owner has ended with an error.
     pub(crate) fn step_failed(&self, error: Error, call: &dyn Fn() -> String) -> Error {
         if let Cause::Stale { .. } = error.cause() {
+            // Its notice says why, and comes soon.
+            for _ in 0..STALE_PAUSES {
+                if let Some(cause) = self.monitor().read_notice() {
+                    return self.worker().fault(cause, call);
+                }
+                self.worker().pause();
+            }
             let first = "the call of another member has ended with an error".into();
             let cause = Cause::CommunicatorFailed { first, kind: ErrorKind::PeerFailed };
             return self.worker().fault(cause, call);

@@ -40,3 +40,17 @@ pub(crate) fn check_image(found: &[u8], expected: &[u8], what: &str) {
         );
     }
 }
+
+/// Makes a message of `len` bytes, the first of which hold its number.
+pub(crate) fn message(number: usize, len: usize) -> Vec<u8> {
+    let mut message = bytes(number as u64, len);
+    message[..8].copy_from_slice(&(number as u64).to_le_bytes());
+    message
+}
+
+/// Checks a message, and returns its number.
+pub(crate) fn number_of(bytes: &[u8]) -> usize {
+    let number = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
+    assert!(bytes == message(number, bytes.len()), "message {number} of {} bytes is mixed", bytes.len());
+    number
+}

@@ -10,9 +10,8 @@ use super::exposed_buffer::{Exposure, ExposureTarget};
 use super::interpreter::Driver;
 use super::operand::ResolvedOperand;
 use super::pieces::PieceLengths;
-use super::resolved::{
-    ResolvedAction, ResolvedFlag, ResolvedStep, ResolvedWait, SeenSignal, Tags, WaitState,
-};
+use super::resolved::{ResolvedAction, ResolvedFlag, ResolvedStep, ResolvedWait, WaitState};
+use super::start_tags::{SeenSignal, Tags};
 use super::step::{PerStart, StepSpec};
 use crate::base::{Cause, Rank, Result};
 use crate::engine::worker::Worker;

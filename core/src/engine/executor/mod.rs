@@ -23,6 +23,7 @@ mod kernel_copy;
 mod operand;
 mod pieces;
 mod resolved;
+mod start_tags;
 mod step;
 mod step_wait;
 mod yield_hint;

@@ -2,7 +2,7 @@
 //! the request goes on and returns them. A message that meets a cancellation is received once.
 
 use crate::exchange::effort;
-use crate::pattern;
+use crate::pattern::{message, number_of};
 use std::time::Duration;
 use tasuki::engine::Cause;
 use tasuki::message::set_send_buffer;
@@ -11,20 +11,6 @@ use tasuki::{ErrorKind, Job, Rank, Request, Result, Slot, wait_any};
 /// A short message, one of one chunk, one of several chunks, one longer than a ring.
 const LENGTHS: [usize; 5] = [40, 49, 5_000, 100_000, 600_000];
 const SLOT: Slot = Slot(5);
-
-/// The number of a message is in its first bytes.
-fn message(number: usize, len: usize) -> Vec<u8> {
-    let mut bytes = pattern::bytes(number as u64, len);
-    bytes[..8].copy_from_slice(&(number as u64).to_le_bytes());
-    bytes
-}
-
-/// Checks a message, and returns its number.
-fn number_of(bytes: &[u8]) -> usize {
-    let number = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
-    assert!(bytes == message(number, bytes.len()), "message {number} of {} bytes is mixed", bytes.len());
-    number
-}
 
 /// Checks the outcome of a wait after a cancellation.
 fn was_cancelled<T>(waited: Result<T>) {

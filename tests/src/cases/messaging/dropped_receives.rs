@@ -2,7 +2,7 @@
 //! dropped before, while and after their messages come; in tasks, in scopes, and by a panic.
 
 use crate::exchange::{effort, is_simulated};
-use crate::pattern;
+use crate::pattern::{message, number_of};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -14,20 +14,6 @@ use tasuki::{Error, Job, Rank, Request, Result, Slot};
 
 /// A short message, one of one chunk, one of several chunks, one longer than a ring.
 const LENGTHS: [usize; 5] = [40, 49, 5_000, 100_000, 600_000];
-
-/// The number of a message is in its first bytes.
-fn message(number: usize, len: usize) -> Vec<u8> {
-    let mut bytes = pattern::bytes(number as u64, len);
-    bytes[..8].copy_from_slice(&(number as u64).to_le_bytes());
-    bytes
-}
-
-/// Checks a message, and returns its number.
-fn number_of(bytes: &[u8]) -> usize {
-    let number = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
-    assert!(bytes == message(number, bytes.len()), "message {number} of {} bytes is mixed", bytes.len());
-    number
-}
 
 /// A receive that has its message is dropped five times in a row. The next receive gets the message, and the one after
 /// it the next message. Receives name the slot, or are of any slot, in turn.

@@ -49,15 +49,15 @@ impl CallKind {
         CallKind { reduction: reduction_code(known), ..self }
     }
 
-    /// Returns this kind as a word, without the root. None: the cache does not serve such calls. Calls with types of
-    /// different classes, or different reductions, have separate entries, even if their steps are equal. So members that
-    /// disagree about these wait for each other, and a wait finds the mismatch.
+    /// Returns this kind as a word, without the root. None: the cache does not serve such calls. Calls with different
+    /// number types, or different reductions, have separate entries, even if their steps are equal. So members that
+    /// disagree about these wait for each other, and a wait finds the mismatch. Of other types the word has three bits; where
+    /// these are equal, the tags of the steps differ.
     pub(crate) fn word(&self) -> Option<u64> {
-        // A number type determines the bytes of a value. The classes of other types share the word with the bytes.
-        let class = self.of.class();
-        let (value, other, bytes_max) = match class.of_numbers() {
+        // A number type determines the bytes of a value. The bits of other types share the word with the bytes.
+        let (value, other, bytes_max) = match self.of.class().of_numbers() {
             Some(number) => (COMBINED_MAX as u64 + 1 + number, 0, u32::MAX as usize),
-            None => (self.value_bytes as u64, class.bits() % 8, OTHER_BYTES_MAX),
+            None => (self.value_bytes as u64, u64::from(self.of.bits()) % 8, OTHER_BYTES_MAX),
         };
         let fits = (1..=COMBINED_MAX).contains(&self.value_bytes) && self.bytes <= bytes_max;
         let how = (self.collective as u64) << 60 | value << 47 | u64::from(self.reduction) << 43;

@@ -217,7 +217,7 @@ fn slots_that_differ(requests: &[SplitRequest]) -> Option<Cause> {
         (*least, *most) = ((*least).min(slots), (*most).max(slots));
     }
     let (least, most) = limits.into_values().find(|(least, most)| least != most)?;
-    Some(Cause::Disagree { what: "slots", least: least.into(), most: most.into() })
+    Some(Cause::Disagree { peer: None, what: "slots", least: least.into(), most: most.into() })
 }
 
 impl Communicator {

@@ -262,8 +262,7 @@ impl FabricCall<'_> {
 #[cold]
 fn disagree(head: BcastHeader, wanted: BcastHeader) -> Cause {
     if (BcastHeader { bytes: wanted.bytes, ..head }) == wanted {
-        let (one, other) = (head.bytes.into(), wanted.bytes.into());
-        return Cause::Disagree { what: "bytes", least: u64::min(one, other), most: u64::max(one, other) };
+        return Cause::bytes_differ(head.root as usize, head.bytes.into(), wanted.bytes.into());
     }
     let text = format!(
         "broadcast {} came from root {}, and {} of root {} was waited for: members make the same calls in the same \

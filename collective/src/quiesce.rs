@@ -4,7 +4,7 @@
 use crate::communicator::Communicator;
 use crate::plan::state::{NO_PART, PlanState};
 use std::sync::Arc;
-use tasuki_core::base::{Cause, Result};
+use tasuki_core::base::{Cause, Rank, Result};
 
 /// Plans with their numbers.
 type DroppedPlans = Vec<(u64, Arc<PlanState>)>;
@@ -52,14 +52,17 @@ impl Communicator {
         let all = words.iter().fold(u64::MAX, |all, word| all & word);
         let dropped = self.plans().lock().among(all);
         for (number, plan) in &dropped {
-            let starts = allgather(plan.starts())?;
+            let own = plan.starts();
+            let starts = allgather(own)?;
             let (least, most) = starts
                 .iter()
                 .filter(|&&starts| starts != NO_PART)
                 .fold((u64::MAX, 0), |(least, most), &starts| (least.min(starts), most.max(starts)));
             if least < most {
                 self.plans().lock().lose(*number);
-                let cause = Cause::Disagree { what: "the number of starts of a plan", least, most };
+                let differs = |&starts: &u64| own != NO_PART && starts != NO_PART && starts != own;
+                let peer = starts.iter().position(differs).map(Rank);
+                let cause = Cause::Disagree { peer, what: "the number of starts of a plan", least, most };
                 return Ok(Err(self.worker().fault(cause, call)));
             }
         }

@@ -46,6 +46,11 @@ impl CallInfo {
         CallInfo { rank, ..self }
     }
 
+    /// Returns the peer's rank in the job.
+    pub(crate) fn peer_rank(&self) -> Rank {
+        self.rank.unwrap_or(self.peer)
+    }
+
     /// Returns the slot with the type.
     pub(crate) fn typed_slot(&self) -> TypedSlot {
         TypedSlot { slot: self.slot, kind: self.kind }

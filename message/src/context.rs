@@ -13,7 +13,7 @@ use crate::typed_slot::TypedSlot;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock, Weak};
-use tasuki_core::base::{Cause, Error, IdMap, Numbered, Rank, Result, ValueKind};
+use tasuki_core::base::{Cause, Error, ErrorKind, IdMap, Numbered, Rank, Result, ValueKind};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::Refused;
 
@@ -608,7 +608,9 @@ impl Context {
 
     #[cold]
     pub(crate) fn fault(&self, cause: Cause, call: CallInfo) -> Error {
-        self.worker.fault(cause, || call.to_string())
+        let names_peer = matches!(cause.kind(), ErrorKind::Disagreement | ErrorKind::TimedOut);
+        let peer = names_peer.then(|| call.peer_rank());
+        self.worker.fault(cause, || call.to_string()).with_peer(peer)
     }
 
     /// Returns the bytes of open slot banks in this rank's arena, over all contexts.

@@ -2,10 +2,10 @@
 
 use crate::collective::Data;
 use crate::engine::Cause;
-use crate::member::place_of;
+use crate::member::{about, place_of};
 use crate::message::Peer;
 use crate::message::request::{RecvRequest, SendRequest};
-use crate::message::slot::{Received, Slot, received};
+use crate::message::slot::{Received, Slot, not_received, not_sent, received};
 use crate::start::Helper;
 use crate::{Error, Member, Pod, Rank, Request, Result};
 use std::ops::Deref;
@@ -90,12 +90,13 @@ impl Communicator {
     /// receive.
     #[inline(always)] // the value goes from a register into the cache line
     pub fn send<D: Data + ?Sized>(&self, values: &D, to: impl Peer, slot: Slot) -> Result<()> {
-        let Some(to) = place_of(self.messages(), to, "send")? else { return Ok(()) };
+        let Some(place) = place_of(self.messages(), to, "send")? else { return Ok(()) };
         let bytes = bytemuck::cast_slice(values.values());
-        match self.limit {
-            None => self.messages().send(bytes, to, slot.of::<D::Value>()),
-            Some(_) => self.send_limited(bytes, to, slot.of::<D::Value>()),
-        }
+        let sent = match self.limit {
+            None => self.messages().send(bytes, place, slot.of::<D::Value>()),
+            Some(_) => self.send_limited(bytes, place, slot.of::<D::Value>()),
+        };
+        sent.map_err(|error| about(to, not_sent::<D::Value>(error)))
     }
 
     #[cold]
@@ -112,12 +113,15 @@ impl Communicator {
     /// died, or left without having sent the message.
     #[inline(always)]
     pub fn recv<D: Data + ?Sized>(&self, into: &mut D, from: impl Peer, slot: Slot) -> Result<Received> {
-        let Some(from) = place_of(self.messages(), from, "recv")? else { return Ok(Received::nothing(slot)) };
+        let Some(place) = place_of(self.messages(), from, "recv")? else {
+            return Ok(Received::nothing(slot));
+        };
         let into = bytemuck::cast_slice_mut(into.values_mut());
         let got = match self.limit {
-            None => self.messages().recv(into, from, slot.of::<D::Value>())?,
-            Some(_) => self.recv_limited(into, from, slot.of::<D::Value>())?,
+            None => self.messages().recv(into, place, slot.of::<D::Value>()),
+            Some(_) => self.recv_limited(into, place, slot.of::<D::Value>()),
         };
+        let got = got.map_err(|error| about(from, not_received::<D::Value>(error)))?;
         received::<D::Value>(self.messages(), got)
     }
 
@@ -165,8 +169,8 @@ impl Communicator {
     /// reports all other errors. Cost: that of [`Communicator::send`], and a heap allocation if the message cannot be
     /// sent at once.
     pub fn isend<T: Pod>(&self, values: Vec<T>, to: impl Peer, slot: Slot) -> Result<SendRequest<T>> {
-        let to = place_of(self.messages(), to, "isend")?;
-        SendRequest::new(self.messages(), values, to, slot)
+        let place = place_of(self.messages(), to, "isend")?;
+        SendRequest::new(self.messages(), values, place, slot).map_err(|error| about(to, error))
     }
 
     /// Begins a receive into `values`, whose length is the room for the message. The request's wait, or `.await`,
@@ -188,8 +192,8 @@ impl Communicator {
     /// and loses no message ([`RecvRequest`]). Errors of this call: those of [`Communicator::isend`]. Later errors:
     /// those of [`Communicator::recv`]. Cost: that of a receive, and a heap allocation for more than 48 bytes.
     pub fn irecv<T: Pod>(&self, values: Vec<T>, from: impl Peer, slot: Slot) -> Result<RecvRequest<T>> {
-        let from = place_of(self.messages(), from, "irecv")?;
-        RecvRequest::new(self.messages(), values, from, slot)
+        let place = place_of(self.messages(), from, "irecv")?;
+        RecvRequest::new(self.messages(), values, place, slot).map_err(|error| about(from, error))
     }
 
     /// Sends values to one member, and receives from one, which may be the same member, on the same slot. Neither waits
@@ -271,18 +275,22 @@ impl Communicator {
 
     /// Returns the member that is the root. `call` names the call.
     #[inline]
-    pub(crate) fn root(&self, root: impl Peer, call: &'static str) -> Result<Member> {
+    pub(crate) fn root<P: Peer>(&self, root: P, call: &'static str) -> Result<Member> {
         let refused = |cause| self.refused(cause, call);
-        root.member(self.messages()).map_err(refused)?.ok_or_else(|| {
+        let member = root.member(self.messages()).map_err(refused)?.ok_or_else(|| {
             refused(Cause::Argument("the root is None: a collective call needs a member as its root".into()))
-        })
+        })?;
+        if P::IS_MEMBER && member.0 >= self.size() {
+            return Err(refused(Cause::NoSuchMember { member: member.0, size: self.size() }));
+        }
+        Ok(member)
     }
 
     /// Refuses a collective call because of its arguments. The communicator fails on all members.
     #[cold]
     #[inline(never)]
     pub(crate) fn refused(&self, cause: Cause, call: &'static str) -> Error {
-        self.inner.refuse(cause, call, &|| call.into())
+        self.inner.refuse(cause, call, &|| format!("{call}({})", self.inner.name()))
     }
 
     pub(crate) fn abort_on_failure(&self, aborts: bool) {

@@ -269,7 +269,8 @@ impl Job {
         let (least, most) = (counts().min().unwrap_or_default(), counts().max().unwrap_or_default());
         let starts: Box<[_]> = parts.iter().step_by(2).copied().map(GlobalAddress::from_bits).collect();
         let cause = if least != most {
-            Cause::Disagree { what: "values", least, most }
+            let peer = counts().position(|other| other != count as u64).map(Rank);
+            Cause::Disagree { peer, what: "values", least, most }
         } else if starts.iter().any(|start| start.is_null()) {
             Cause::no_room_at(None, "another member could not allocate its part, so no member has allocated")
         } else {
@@ -301,7 +302,7 @@ impl Job {
             NO_ROOM => {
                 Cause::no_room_at(None, "another rank has no room for its part, so no rank has allocated")
             }
-            _ if least != most => Cause::Disagree { what: "bytes", least, most },
+            _ if least != most => Cause::Disagree { peer: None, what: "bytes", least, most },
             _ => return Ok(()),
         };
         Err(self.worker.fault(cause, || call.to_string()))
@@ -452,7 +453,7 @@ mod tests {
     #[test]
     fn alloc_with_different_counts_fails_on_all_ranks() {
         let errors = crate::local(3, |job| Ok(job.alloc::<u64>(job.rank().index()).unwrap_err())).unwrap();
-        let disagree = Cause::Disagree { what: "bytes", least: 0, most: 16 };
+        let disagree = Cause::Disagree { peer: None, what: "bytes", least: 0, most: 16 };
         assert!(errors.iter().all(|error| *error.cause() == disagree && error.call().starts_with("alloc(")));
     }
 }

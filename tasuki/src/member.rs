@@ -90,6 +90,10 @@ impl From<usize> for Member {
 /// })?;
 /// # Ok::<(), tasuki::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name a member of a communicator",
+    note = "pass a `Rank` of the job, as `Rank(1)`, a `Member` of the communicator, as `Member(1)`, or an `Option` of either"
+)]
 pub trait Peer: Copy + sealed::SealedPeer {
     /// Returns the member that this is in a communicator with these messages.
     #[doc(hidden)]
@@ -98,9 +102,15 @@ pub trait Peer: Copy + sealed::SealedPeer {
     /// Returns the rank that this is in the communicator of all ranks, or that it would be if there were so many.
     #[doc(hidden)]
     fn in_world(self) -> Option<Rank>;
+
+    /// True if this names a member by its number, not by its rank.
+    #[doc(hidden)]
+    const IS_MEMBER: bool;
 }
 
 impl Peer for Member {
+    const IS_MEMBER: bool = true;
+
     #[inline(always)]
     fn in_world(self) -> Option<Rank> {
         Some(self.place())
@@ -113,6 +123,8 @@ impl Peer for Member {
 }
 
 impl Peer for Rank {
+    const IS_MEMBER: bool = false;
+
     #[inline(always)]
     fn in_world(self) -> Option<Rank> {
         Some(self)
@@ -125,6 +137,8 @@ impl Peer for Rank {
 }
 
 impl Peer for Option<Member> {
+    const IS_MEMBER: bool = true;
+
     #[inline(always)]
     fn in_world(self) -> Option<Rank> {
         self.map(Member::place)
@@ -137,6 +151,8 @@ impl Peer for Option<Member> {
 }
 
 impl Peer for Option<Rank> {
+    const IS_MEMBER: bool = false;
+
     #[inline(always)]
     fn in_world(self) -> Option<Rank> {
         self
@@ -165,6 +181,13 @@ pub(crate) fn place_of(context: &Context, peer: impl Peer, call: &'static str) -
     }
 }
 
+/// Returns the error of a call that named this peer: if there is no such peer, it speaks of members or of ranks, as the
+/// call did. In the communicator of all ranks, messages know no difference.
+#[cold]
+pub(crate) fn about<P: Peer>(_: P, error: Error) -> Error {
+    if P::IS_MEMBER { error.of_member() } else { error }
+}
+
 #[cold]
 #[inline(never)]
 fn refused(context: &Context, cause: Cause, call: &'static str) -> Error {
@@ -172,3 +195,83 @@ fn refused(context: &Context, cause: Cause, call: &'static str) -> Error {
 }
 
 single_value_data! { [] Member; }
+
+#[cfg(test)]
+mod tests {
+    use crate::message::{close, recv_into, send_from};
+    use crate::{Job, Member, Rank, Result, Slot, Sum, local};
+    use std::time::Duration;
+
+    /// In the communicator of all ranks, too, where each member has the number of its rank.
+    #[test]
+    fn errors_speak_of_members_where_the_call_does() -> Result<()> {
+        let app = |job: &Job| {
+            let (world, member, rank, slot) = (job.world(), Member(9), Rank(9), Slot(0));
+            let memory = job.alloc_local::<u64>(10)?;
+            let slice = || memory.pointer().slice(10);
+            let mut into = [0_u64; 9];
+            let of_members = [
+                world.send(&[1_u64], member, slot),
+                world.send(&[1_u64; 9], Some(member), slot),
+                world.recv(&mut into, member, slot).map(drop),
+                world.isend(vec![1_u64], member, slot).map(drop),
+                world.irecv(vec![1_u64], member, slot).map(drop),
+                world.scope(|s| s.send([1_u64], member, slot).map(drop)),
+                world.scope(|s| s.recv(&mut into, member, slot).map(drop)),
+                world.scope(|s| s.send_from(slice(), member, slot).map(drop)),
+                world.scope(|s| s.recv_into(slice(), member, slot).map(drop)),
+                send_from(world, slice(), member, slot),
+                recv_into(world, slice(), member, slot).map(drop),
+                close(world, member),
+                world.dup()?.bcast(&mut 1_u64, member),
+                world.dup()?.reduce(&1_u64, Sum, member).map(drop),
+            ];
+            for (number, outcome) in of_members.into_iter().enumerate() {
+                let text = outcome.expect_err("there is no such member").headline();
+                let expected = "there is no member 9: the members are 0 to 1";
+                assert!(text.ends_with(expected), "{number}: {text}");
+            }
+            let text = world.send(&[1_u64], rank, slot).expect_err("there is no such rank").headline();
+            assert!(text.ends_with("there is no rank 9: the ranks are 0 to 1"), "{text}");
+            job.barrier()
+        };
+        local(2, app).map(drop)
+    }
+
+    #[test]
+    fn errors_name_the_peer() -> Result<()> {
+        let app = |job: &Job| {
+            let (world, other, me) = (job.world(), Rank(1 - job.rank().0), job.rank().0);
+            let reversed = world.split((0, -(me as isize)))?;
+            let late = world.within(Duration::from_millis(2));
+            let mut errors = vec![
+                late.recv(&mut [0_u64], other, Slot(0)).map(drop),
+                late.recv(&mut [0_u64; 100], other, Slot(0)).map(drop),
+                late.send(&[0_u64; 100], other, Slot(1)),
+            ];
+            job.barrier()?;
+            // Too long, another type, and both in a communicator where members have other numbers than ranks.
+            for on in [world, &reversed] {
+                for len in [2, 100] {
+                    errors.push(match me {
+                        0 => on.send(&vec![1_u64; len], other, Slot(2)),
+                        _ => on.recv(&mut vec![0_u64; len - 1], other, Slot(2)).map(drop),
+                    });
+                    errors.push(match me {
+                        0 => on.send(&vec![1_u64; len], other, Slot(3)),
+                        _ => on.recv(&mut vec![0_f64; len], other, Slot(3)).map(drop),
+                    });
+                }
+            }
+            for (number, outcome) in errors.into_iter().enumerate() {
+                let error = outcome.expect_err("it cannot succeed");
+                assert_eq!(error.peer(), Some(other), "{number}: {error}");
+            }
+            let different = world.allgather(&vec![0_u64; 1 + me]).expect_err("the lengths differ");
+            assert_eq!(different.peer(), Some(other), "{different}");
+            assert!(different.headline().ends_with(&format!("; member {other} differs from this one")));
+            Ok(())
+        };
+        local(2, app).map(drop)
+    }
+}

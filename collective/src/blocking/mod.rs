@@ -43,11 +43,8 @@ impl Communicator {
         word: CallWord,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        if room == count {
-            return Ok(());
-        }
-        let text = format!("there is room for {room} values, but a member's block has {count}");
-        Err(self.refuse_as(Cause::Argument(text), word, call))
+        let text = || format!("there is room for {room} values, but a member's block has {count}");
+        self.check_argument(room == count, text, word, call)
     }
 
     /// Returns an error unless `room` holds exactly `count` values for each member.
@@ -58,12 +55,20 @@ impl Communicator {
         word: CallWord,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        let wanted = self.size() * count;
-        if room == wanted {
-            return Ok(());
-        }
-        let size = self.size();
-        let text = format!("{room} values are not {count} for each of {size} members, which are {wanted}");
-        Err(self.refuse_as(Cause::Argument(text), word, call))
+        let (size, wanted) = (self.size(), self.size() * count);
+        let text = || format!("{room} values are not {count} for each of {size} members, which are {wanted}");
+        self.check_argument(room == wanted, text, word, call)
+    }
+
+    /// Refuses the call for an argument that is wrong by itself.
+    #[inline]
+    fn check_argument(
+        &self,
+        is_right: bool,
+        text: impl FnOnce() -> String,
+        word: CallWord,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        if is_right { Ok(()) } else { Err(self.refuse_as(Cause::Argument(text()), word, call)) }
     }
 }

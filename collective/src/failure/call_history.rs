@@ -22,7 +22,7 @@ impl CallHistory {
         // A multiplication by an odd number maps no two hashes to one. So members that differ in one call differ
         // in all later ones, too.
         let before = self.0.load(Ordering::Relaxed);
-        CallMark((before.rotate_left(7) ^ call.bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        CallMark((before.rotate_left(7) ^ call.with_rest()).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
     /// Adds a call. Returns its mark.

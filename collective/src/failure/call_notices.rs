@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(ask(5, 2, barrier, 5), None, "it is ahead");
         assert_eq!(ask(5, 1, longer, 5), None, "that is not told any more");
         assert_eq!(ask(5, 6, longer, 6), None, "it is late");
-        let disagree = Some(Cause::Disagree { what: "bytes", least: 8, most: 9 });
+        let disagree = Some(Cause::bytes_differ(7, 8, 9));
         assert_eq!((ask(5, 5, longer, 6), ask(5, 3, longer, 5)), (disagree.clone(), disagree));
         assert!(matches!(ask(5, 5, barrier, 6), Some(Cause::Mismatch { peer: Some(Rank(7)), .. })));
         let left = Some(Cause::PeerLeft { peer: Rank(17) });

@@ -49,7 +49,7 @@ pub(crate) enum FailureReason {
 impl FailureReason {
     fn of(cause: &Cause) -> FailureReason {
         match *cause {
-            Cause::Disagree { what: "bytes", least, most } => FailureReason::Bytes(least, most),
+            Cause::Disagree { what: "bytes", least, most, .. } => FailureReason::Bytes(least, most),
             Cause::PeerLeft { peer } => FailureReason::Left(peer),
             _ => FailureReason::of_kind(cause.kind()),
         }

@@ -8,8 +8,11 @@ use tasuki_core::queue::reduction::Reduction;
 use tasuki_schedule::collective_names::COLLECTIVES;
 use tasuki_schedule::shape::CollectiveKind;
 
-/// The operation of a call, its root, the type of its values, its reduction and bytes, and whether it is nonblocking. The
-/// root is mixed with a hash of the type, if that is no number type.
+/// The operation of a call, its root, the type of its values, its reduction and bytes, and whether it is nonblocking.
+///
+/// Number types are told apart exactly. Of the 20 bits of another type, four are in the place of the type, and ten are
+/// mixed with the root. The bits above the signature have the rest: they enter the
+/// [hash of all calls](crate::failure::call_history), but travel nowhere by themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CallSignature(u64);
 
@@ -21,6 +24,9 @@ const NONBLOCKING: u64 = 1 << 42;
 const ROOT_AT: u32 = 32;
 const ROOT_MASK: u64 = (1 << 10) - 1;
 const ELEMENT_AT: u32 = 27;
+/// The places of types that are no number types, behind those of the number types.
+const OTHER_TYPES: u64 = 16;
+const _: () = assert!(1 + KindClass::NUMBERS + OTHER_TYPES <= 1 << (ROOT_AT - ELEMENT_AT));
 const REDUCTION_AT: u32 = 23;
 const AMOUNT_MASK: u64 = (1 << REDUCTION_AT) - 1;
 /// Numbers of bytes below this are part of the signature. For larger ones it holds this bit and a hash of the number.
@@ -31,11 +37,15 @@ const NO_OPERATION: u64 = 31;
 impl CallSignature {
     #[inline]
     fn new(operation: u64, root: usize, of: ValueKind, reduction: u8, bytes: u64) -> CallSignature {
-        let hash = if of.class().of_numbers().is_some() { 0 } else { u64::from(of.bits()) / 8 };
+        let hash = u64::from(of.bits());
+        let (element, hash, rest) = match of.class().of_numbers() {
+            Some(number) => (number, 0, 0),
+            None => (KindClass::NUMBERS + hash % OTHER_TYPES, hash / OTHER_TYPES, hash / OTHER_TYPES),
+        };
         let root = (root as u64 ^ root as u64 >> 10 ^ hash) & ROOT_MASK;
         let amount = if bytes < MANY_BYTES { bytes } else { hash_of(bytes) | MANY_BYTES };
-        let how = (1 + of.class().bits()) << ELEMENT_AT | u64::from(reduction) << REDUCTION_AT;
-        CallSignature(operation << OPERATION_AT | root << ROOT_AT | how | amount)
+        let how = (1 + element) << ELEMENT_AT | u64::from(reduction) << REDUCTION_AT;
+        CallSignature(rest << SIGNATURE_BITS | operation << OPERATION_AT | root << ROOT_AT | how | amount)
     }
 
     #[inline]
@@ -66,7 +76,18 @@ impl CallSignature {
 
     #[inline]
     pub(crate) fn bits(self) -> u64 {
+        self.0 & ((1 << SIGNATURE_BITS) - 1)
+    }
+
+    /// Returns the signature with the rest of the hash of the type, for the hash of all calls.
+    #[inline]
+    pub(crate) fn with_rest(self) -> u64 {
         self.0
+    }
+
+    /// Returns the class of the values' type; none for a call without values.
+    fn class(self) -> Option<KindClass> {
+        (self.0 >> ELEMENT_AT & 31).checked_sub(1).map(KindClass::from_bits)
     }
 
     /// Returns the bytes of both calls if their signatures differ only in the bytes, and both hold them.
@@ -84,9 +105,9 @@ fn hash_of(bytes: u64) -> u64 {
 
 impl fmt::Display for CallSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let operation = self.0 >> OPERATION_AT;
+        let operation = self.bits() >> OPERATION_AT;
         let i = if self.0 & NONBLOCKING != 0 { "i" } else { "" };
-        let class = (self.0 >> ELEMENT_AT & 31).checked_sub(1).map(KindClass::from_bits);
+        let class = self.class();
         let of = class.map_or(String::new(), |class| format!(" of {class}"));
         if let Some((_, name)) = VECTOR_CALLS.iter().find(|(call, _)| *call as u64 == operation) {
             return write!(f, "{i}{name}(uneven blocks{of})");
@@ -120,10 +141,13 @@ impl fmt::Display for CallSignature {
 /// Returns the error that a member is in a different call than this one.
 pub(crate) fn mismatch(member: usize, theirs: CallSignature, ours: CallSignature) -> Cause {
     if let Some((one, other)) = ours.bytes_that_differ(theirs) {
-        return Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
+        return Cause::bytes_differ(member, one, other);
     }
     if theirs == ours {
-        let text = format!("member {member} has made other calls before this one, {ours}, than this member");
+        let is_hashed = ours.class().is_some_and(|class| class.of_numbers().is_none());
+        let or = if is_hashed { ", or passes values of another type" } else { "" };
+        let text =
+            format!("member {member} has made other calls before this one, {ours}, than this member{or}");
         return Cause::mismatch(
             Some(member),
             format!("{text}: members make the same calls in the same order"),
@@ -183,11 +207,31 @@ mod tests {
         }
     }
 
+    /// Types of which no two are equal.
+    struct Type<const N: usize>;
+
+    #[test]
+    fn types_of_the_program_have_hashes_of_twenty_bits() {
+        let bcast = CollectiveKind::Bcast as u64 + 1;
+        let of = |kind: ValueKind| CallSignature::new(bcast, 5, kind, 0, 8);
+        let others = ValueKind::of::<u128>().bits() + 100;
+        for bit in 0..ValueKind::BITS {
+            let [one, other] = [others, others ^ 1 << bit].map(|bits| of(ValueKind::from_bits(bits)));
+            assert_ne!(one.with_rest(), other.with_rest(), "bit {bit}");
+            assert_eq!(one.bits() == other.bits(), bit >= 14, "bit {bit}: the signature has 14");
+        }
+        let kinds = [ValueKind::of::<Type<0>>(), ValueKind::of::<Type<1>>(), ValueKind::of::<Type<2>>()];
+        for (at, kind) in kinds.iter().enumerate() {
+            assert_eq!(kinds.iter().position(|other| of(*other) == of(*kind)), Some(at));
+            assert!(of(*kind).to_string().contains("a type of the program"));
+        }
+    }
+
     #[test]
     fn a_mismatch_names_both_calls() {
         let short = of::<u8>(CollectiveKind::Bcast, 3, 8);
         let long = of::<u8>(CollectiveKind::Bcast, 3, 9);
-        assert_eq!(mismatch(1, short, long), Cause::Disagree { what: "bytes", least: 8, most: 9 });
+        assert_eq!(mismatch(1, short, long), Cause::bytes_differ(1, 8, 9));
         let sum = Reduction::new(ElementType::F64, Combine::Sum);
         let summed = CallKind::of::<f64>(CollectiveKind::Allreduce, Rank(0), 1).combined(sum);
         let text = mismatch(1, short, CallSignature::of(&summed)).to_string();

@@ -115,6 +115,5 @@ pub(crate) fn different_calls(worker: &Worker, theirs: u64, ours: u64, member: u
 /// Returns the error for a message whose length differs between this member and `member`.
 #[cold]
 pub(crate) fn disagree(worker: &Worker, one: u64, other: u64, member: usize) -> Error {
-    let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
-    worker.fault(cause, String::new).note(format!("between this member and member {member}"))
+    worker.fault(Cause::bytes_differ(member, one, other), String::new)
 }

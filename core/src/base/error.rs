@@ -8,7 +8,8 @@
 //!   hint: this call failed because that rank died: see its own error, or what `tasuki run` reports about it
 //! ```
 
-use crate::base::{KindClass, Rank};
+use crate::base::Rank;
+use crate::base::value_kind::OF_PROGRAM;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,8 @@ struct Report {
     rank: Option<Rank>,
     call: String,
     cause: Cause,
+    /// The rank at the other end of the call, or whose message or signal it has waited for, if the cause does not name it.
+    peer: Option<Rank>,
     notes: Vec<String>,
     /// The program's own error, if it is one.
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
@@ -33,7 +36,20 @@ struct Report {
     is_printed: bool,
 }
 
-/// What kind of error it is, to match on.
+/// What kind of error it is, to match on. [`Error::cause`] tells more.
+///
+/// | kind | its causes |
+/// |---|---|
+/// | `Misuse` | `Argument`, `NullAddress`, `NoSuchRank`, `NoSuchMember`, `NotAMember`, `NoSuchSlot`, `Busy`, `InUse`, `StartActive`, `AnotherCall`, `AlreadyReturned`, `OutOfRange`, `Stale`, `Misaligned`, `SignalMemory`, `QueueDropped`, `QueueRepeats`, `Forked`, `JobOver` |
+/// | `Disagreement` | `Disagree`, `Mismatch`, `Truncated`, `TypeMismatch` |
+/// | `PeerFailed` | `PeerDied`, `PeerLeft`, `NotSent`, `Untaken`, `Predecessor` |
+/// | `TimedOut` | `TimedOut` |
+/// | `Full` | `Full`, `SendBufferFull` |
+/// | `NoMemory` | `NoMemory`, `NoRoomAtPeer` |
+/// | `Program` | `Program`, `HandlerFailed`, `OperationPanicked`, `QueueUnwound` |
+/// | `System` | `System`, `Unsupported`, `Join` |
+/// | `Bug` | `Bug` |
+/// | that of the first failure | `CommunicatorFailed`, `Poisoned`, `Failed` |
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -57,7 +73,7 @@ pub enum ErrorKind {
     Bug,
 }
 
-/// The cause of an error.
+/// The cause of an error. [`ErrorKind`] groups the causes.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Cause {
@@ -119,6 +135,8 @@ pub enum Cause {
     },
     /// The ranks of a collective call gave different values for an argument (mismatched arguments).
     Disagree {
+        /// A member that differs from this one, if one is known.
+        peer: Option<Rank>,
         /// The argument.
         what: &'static str,
         /// The smallest value that a rank gave.
@@ -182,12 +200,12 @@ pub enum Cause {
         /// Bytes of the receive's buffer.
         room: u64,
     },
-    /// A message has values of another type than the receive that it matched.
+    /// A message has values of another type than the receive that it matched. Each side names its own type.
     TypeMismatch {
-        /// The type of the message's values.
-        sent: KindClass,
-        /// The type of the receive's values.
-        wanted: KindClass,
+        /// The type of the message's values: its name, or `a type of the program` where the rank does not know it.
+        sent: &'static str,
+        /// The type of the receive's values, likewise.
+        wanted: &'static str,
     },
     /// A collective call on this communicator has failed before, on any member.
     CommunicatorFailed {
@@ -311,6 +329,12 @@ impl Cause {
         Cause::Mismatch { peer: member.map(Rank), text: text.into() }
     }
 
+    /// This member and another one gave different numbers of bytes.
+    pub fn bytes_differ(member: usize, one: u64, other: u64) -> Cause {
+        let (least, most) = (one.min(other), one.max(other));
+        Cause::Disagree { peer: Some(Rank(member)), what: "bytes", least, most }
+    }
+
     /// A member has no room for its part.
     pub fn no_room_at(member: Option<usize>, text: impl Into<String>) -> Cause {
         Cause::NoRoomAtPeer { peer: member.map(Rank), text: text.into() }
@@ -353,7 +377,7 @@ impl Cause {
             PeerDied { peer, .. } | PeerLeft { peer } | NotSent { peer } | Untaken { peer, .. } => {
                 Some(*peer)
             }
-            Mismatch { peer, .. } | NoRoomAtPeer { peer, .. } => *peer,
+            Mismatch { peer, .. } | NoRoomAtPeer { peer, .. } | Disagree { peer, .. } => *peer,
             OperationPanicked { rank } | QueueUnwound { rank } | Failed { rank, .. } => Some(*rank),
             Poisoned { origin, .. } => Some(*origin),
             _ => None,
@@ -392,8 +416,9 @@ impl fmt::Display for Cause {
                 write!(f, "{} is not a multiple of {align}", Address(*address))
             }
             SignalMemory { address } => write!(f, "{} is in signal memory", Address(*address)),
-            Disagree { what, least, most } => {
-                write!(f, "the ranks disagree about {what}: the smallest is {least}, the largest {most}")
+            Disagree { peer, what, least, most } => {
+                write!(f, "the ranks disagree about {what}: the smallest is {least}, the largest {most}")?;
+                peer.map_or(Ok(()), |peer| write!(f, "; member {peer} differs from this one"))
             }
             Mismatch { text, .. } | NoRoomAtPeer { text, .. } => f.write_str(text),
             NoMemory { wanted, available, limit } => {
@@ -414,7 +439,8 @@ impl fmt::Display for Cause {
                 write!(f, "the message has values of another type of the program than the receive")
             }
             TypeMismatch { sent, wanted } => {
-                write!(f, "the message has values of type {sent}, but the receive wants {wanted}")
+                let sent = if is_named(sent) { format!("type {sent}") } else { (*sent).into() };
+                write!(f, "the message has values of {sent}, but the receive wants {wanted}")
             }
             CommunicatorFailed { first, .. } => write!(f, "this communicator has failed: {first}"),
             SendBufferFull { bytes, free, capacity } => {
@@ -462,6 +488,14 @@ impl fmt::Display for Cause {
     }
 }
 
+/// What the other side's type is called where neither is a number type, and this side's type is named.
+const ANOTHER: &str = "another type of the program";
+
+/// Returns true if a type of a [`Cause::TypeMismatch`] has its name.
+fn is_named(of: &str) -> bool {
+    of != OF_PROGRAM && of != ANOTHER
+}
+
 /// Prints an address as rank and offset.
 struct Address(u64);
 
@@ -478,6 +512,7 @@ impl Error {
             rank: None,
             call: String::new(),
             cause,
+            peer: None,
             notes: Vec::new(),
             source: None,
             is_printed: false,
@@ -542,6 +577,35 @@ impl Error {
         self
     }
 
+    /// Adds the rank at the other end of the call, or whose message or signal it has waited for.
+    #[doc(hidden)]
+    pub fn with_peer(mut self, peer: Option<Rank>) -> Error {
+        self.0.peer = self.0.peer.or(peer);
+        self
+    }
+
+    /// Names the type of this side's values in an error about types of messages. `is_send`: this side has sent.
+    #[doc(hidden)]
+    pub fn name_type(mut self, name: &'static str, is_send: bool) -> Error {
+        if let Cause::TypeMismatch { sent, wanted } = &mut self.0.cause {
+            let (own, other) = if is_send { (sent, wanted) } else { (wanted, sent) };
+            if *own == OF_PROGRAM {
+                *own = name;
+                *other = if *other == OF_PROGRAM { ANOTHER } else { other };
+            }
+        }
+        self
+    }
+
+    /// Speaks of members instead of ranks, if there is no such rank: the call has named a member.
+    #[doc(hidden)]
+    pub fn of_member(mut self) -> Error {
+        if let Cause::NoSuchRank { rank, size } = self.0.cause {
+            self.0.cause = Cause::NoSuchMember { member: rank.index(), size };
+        }
+        self
+    }
+
     /// Adds a line of context below the first line.
     pub fn note(mut self, text: impl Into<String>) -> Error {
         self.0.notes.push(text.into());
@@ -581,9 +645,13 @@ impl Error {
         self.0.cause.kind()
     }
 
-    /// Returns the rank or member that failed, left, or differs from this one, if it is known.
+    /// Returns the rank or member that failed, left, or differs from this one, if it is known. A member, if members of a
+    /// communicator differ or one has no room; otherwise a rank of the job.
+    ///
+    /// For a message that was too long or had another type it is the rank at the other end, and for a call that reached
+    /// its time limit the rank whose message or signal it waited for.
     pub fn peer(&self) -> Option<Rank> {
-        self.0.cause.peer()
+        self.0.cause.peer().or(self.0.peer)
     }
 
     /// Returns true if the call reached its time limit.
@@ -617,11 +685,12 @@ impl From<Cause> for Error {
 
 impl Clone for Error {
     fn clone(&self) -> Error {
-        let Report { rank, call, cause, notes, source, is_printed } = &*self.0;
+        let Report { rank, call, cause, peer, notes, source, is_printed } = &*self.0;
         Error(Box::new(Report {
             rank: *rank,
             call: call.clone(),
             cause: cause.clone(),
+            peer: *peer,
             notes: notes.clone(),
             source: source.clone(),
             is_printed: *is_printed,
@@ -744,6 +813,72 @@ mod tests {
         let other = Error::new(Cause::mismatch(Some(2), "it is in another call"));
         assert!(full.is_full() && !full.is_disagreement() && full.peer().is_none());
         assert!(other.is_disagreement() && !other.is_full() && other.peer() == Some(Rank(2)));
+    }
+
+    /// The table in the documentation of [`ErrorKind`] has each cause in the row of its kind.
+    #[test]
+    fn the_table_of_kinds_is_right() {
+        let row_of = |name: &str| {
+            let rows = include_str!("error.rs").lines().filter_map(|line| line.strip_prefix("/// | "));
+            let mut rows = rows.filter(|row| row.contains(&format!("`{name}`")) && row.starts_with('`'));
+            rows.find(|row| row.split('|').nth(1).is_some_and(|causes| causes.contains(&format!("`{name}`"))))
+        };
+        let all = [
+            Cause::Argument(String::new()),
+            Cause::NoSuchMember { member: 1, size: 1 },
+            Cause::QueueDropped,
+            Cause::JobOver,
+            Cause::bytes_differ(0, 1, 2),
+            Cause::Truncated { len: 1, room: 0 },
+            Cause::PeerLeft { peer: Rank(0) },
+            Cause::Untaken { messages: 1, peer: Rank(0), slot: 0 },
+            Cause::TimedOut { after: Duration::ZERO },
+            Cause::SendBufferFull { bytes: 1, free: 0, capacity: 0 },
+            Cause::no_room_at(None, ""),
+            Cause::OperationPanicked { rank: Rank(0) },
+            Cause::QueueUnwound { rank: Rank(0) },
+            Cause::Unsupported(String::new()),
+            Cause::Join(String::new()),
+            Cause::Bug(String::new()),
+        ];
+        for cause in all {
+            let name = format!("{cause:?}");
+            let name = name.split([' ', '(']).next().unwrap_or_default();
+            let row = row_of(name).unwrap_or_else(|| panic!("{name} is in no row"));
+            assert!(row.starts_with(&format!("`{:?}` |", cause.kind())), "{name}: {row}");
+        }
+    }
+
+    #[test]
+    fn each_side_of_a_message_names_its_own_type() {
+        let mismatch = |sent, wanted| Error::new(Cause::TypeMismatch { sent, wanted });
+        let text = |error: Error| error.headline();
+        let both = || mismatch(OF_PROGRAM, OF_PROGRAM);
+        assert!(text(both()).ends_with("another type of the program than the receive"));
+        assert_eq!(
+            text(both().name_type("app::Point", true)),
+            "the message has values of type app::Point, but the receive wants another type of the program"
+        );
+        assert_eq!(
+            text(both().name_type("app::Point", false)),
+            "the message has values of another type of the program, but the receive wants app::Point"
+        );
+        let number = mismatch("f64", OF_PROGRAM).name_type("f64", true);
+        assert_eq!(
+            text(number),
+            "the message has values of type f64, but the receive wants a type of the program"
+        );
+    }
+
+    #[test]
+    fn an_error_names_the_peer_that_only_its_call_knows() {
+        let late = || Error::new(Cause::TimedOut { after: Duration::from_secs(1) });
+        assert_eq!((late().peer(), late().with_peer(Some(Rank(3))).peer()), (None, Some(Rank(3))));
+        let died = Cause::PeerDied { peer: Rank(1), how: "signal 9".into(), ago: Duration::ZERO };
+        assert_eq!(Error::new(died).with_peer(Some(Rank(3))).clone().peer(), Some(Rank(1)));
+        assert_eq!(late().with_peer(Some(Rank(3))).with_peer(Some(Rank(4))).peer(), Some(Rank(3)));
+        let member = Error::new(Cause::NoSuchRank { rank: Rank(9), size: 4 }).of_member();
+        assert_eq!(member.headline(), "there is no member 9: the members are 0 to 3");
     }
 
     #[test]

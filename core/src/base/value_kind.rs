@@ -17,7 +17,10 @@ const NUMBERS: u32 = 12;
 const NAMES: [&str; NUMBERS as usize] =
     ["u8", "i8", "i16", "i32", "i64", "i128", "u16", "u32", "u64", "u128", "f32", "f64"];
 
-/// The class of a type, for words that have no room for its kind: one class for each number type, and eight for all other
+/// The number of classes of the types that are no number types. A posted receive has room for this many.
+const OTHERS: u32 = 30;
+
+/// The class of a type, for words that have no room for its kind: one class for each number type, and 30 for all other
 /// types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KindClass(u8);
@@ -86,13 +89,16 @@ impl ValueKind {
     /// Returns the class of the type.
     #[inline(always)]
     pub const fn class(self) -> KindClass {
-        KindClass(if self.0 < NUMBERS { self.0 } else { NUMBERS + self.0 % 8 } as u8)
+        KindClass(if self.0 < NUMBERS { self.0 } else { NUMBERS + self.0 % OTHERS } as u8)
     }
 }
 
 impl KindClass {
+    /// The number of number types. Their classes come first.
+    pub const NUMBERS: u64 = NUMBERS as u64;
+
     /// The number of classes.
-    pub const COUNT: u64 = NUMBERS as u64 + 8;
+    pub const COUNT: u64 = (NUMBERS + OTHERS) as u64;
 
     /// Returns the class as a number below [`KindClass::COUNT`].
     #[inline(always)]
@@ -112,6 +118,11 @@ impl KindClass {
         if (self.0 as u32) < NUMBERS { Some(self.0 as u64) } else { None }
     }
 
+    /// Returns what the type is called, as far as its class tells.
+    pub fn name(self) -> &'static str {
+        NAMES.get(usize::from(self.0)).copied().unwrap_or(OF_PROGRAM)
+    }
+
     /// Returns true if values of a type of one class may be values of a type of the other.
     #[inline]
     pub fn may_match(self, other: KindClass) -> bool {
@@ -120,9 +131,12 @@ impl KindClass {
     }
 }
 
+/// What a type is called that is no number type.
+pub(crate) const OF_PROGRAM: &str = "a type of the program";
+
 impl fmt::Display for KindClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(NAMES.get(usize::from(self.0)).copied().unwrap_or("a type of the program"))
+        f.write_str(self.name())
     }
 }
 
@@ -159,6 +173,9 @@ mod tests {
                 assert_eq!(one.matches(*other), at == other_at);
             }
         }
+        let classes = (NUMBERS..1000).map(|bits| ValueKind::from_bits(bits).class().bits());
+        let classes: std::collections::BTreeSet<u64> = classes.collect();
+        assert!(classes.into_iter().eq(u64::from(NUMBERS)..KindClass::COUNT), "30 of other types");
         assert_eq!(ValueKind::of::<usize>(), ValueKind::of::<u64>());
         assert_eq!(ValueKind::of::<isize>(), ValueKind::of::<i64>());
         assert_eq!(ValueKind::of::<f64>().class().to_string(), "f64");

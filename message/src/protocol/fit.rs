@@ -1,14 +1,19 @@
 //! Whether a message fits in a receive: by the type of its values, and by its length.
 
 use crate::slot::bank::{SlotBank, SlotIndex};
-use tasuki_core::base::{Cause, ValueKind};
+use tasuki_core::base::{Cause, KindClass, ValueKind};
 
 /// Returns why a message does not fit in a receive. Both are given by the kind of their values and their bytes.
 pub(crate) fn misfit((sent, len): (ValueKind, u64), (wanted, room): (ValueKind, u64)) -> Option<Cause> {
     if !sent.matches(wanted) {
-        return Some(Cause::TypeMismatch { sent: sent.class(), wanted: wanted.class() });
+        return Some(type_mismatch(sent.class(), wanted.class()));
     }
     (len > room).then_some(Cause::Truncated { len, room })
+}
+
+/// Returns the error of types that differ. The caller of this crate names those that are no number types.
+pub(crate) fn type_mismatch(sent: KindClass, wanted: KindClass) -> Cause {
+    Cause::TypeMismatch { sent: sent.name(), wanted: wanted.name() }
 }
 
 /// Returns true if a message that does not fit in a receive stays for another one. Such a message was sent to an earlier

@@ -16,7 +16,7 @@
 //! messages may compete for it.
 
 use crate::buffer::MessageBuffer;
-use crate::protocol::fit::misfit;
+use crate::protocol::fit::{misfit, type_mismatch};
 use crate::protocol::outcome::{Done, Outcome};
 use crate::protocol::pipelined::{FillResult, MatchedSlot, PipelinedSend};
 use crate::protocol::ring::Rings;
@@ -402,13 +402,13 @@ pub(crate) fn find(bank: &SlotBank, index: SlotIndex, (kind, len): (ValueKind, u
     let truncated = |room| Cause::Truncated { len, room };
     match encoding::read_posting(word, number) {
         Posting::Short { class, .. } | Posting::Staged { class, .. } if !kind.class().may_match(class) => {
-            let cause = Cause::TypeMismatch { sent: kind.class(), wanted: class };
+            let cause = type_mismatch(kind.class(), class);
             Found::Unfit { version: encoding::posting_version(word), cause }
         }
         // The posting of a long receive does not change when the receive is withdrawn. For a longer message the types are
         // compared when the receive is claimed.
         Posting::Long { version, class } if len <= SHORT_MAX as u64 && !kind.class().may_match(class) => {
-            let cause = Cause::TypeMismatch { sent: kind.class(), wanted: class };
+            let cause = type_mismatch(kind.class(), class);
             if posted(bank, index, number, version) {
                 Found::Unfit { version, cause }
             } else {

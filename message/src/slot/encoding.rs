@@ -15,7 +15,7 @@
 //! word about an earlier message means nothing. While the number stays, the lower half only grows.
 //!
 //! ```text
-//! posting   number:32 | 0:1 version:19 size:6 | kind:6      a receive. kind: short, staged or long, and the class of its
+//! posting   number:32 | version:19 size:6     | kind:7      a receive. kind: short, staged or long, and the class of its
 //!                                                           type. size: the bytes of a short one; log2 of the bytes
 //!                                                           of a staged one, rounded down. Or a withdrawal
 //! claim     number:32 | 0:2 version:24        | state:6     who has a receive that is not short, or
@@ -77,7 +77,12 @@ const SHORT: u64 = 1;
 const POSTING_STAGED: u64 = SHORT + KindClass::COUNT;
 const LONG: u64 = POSTING_STAGED + KindClass::COUNT;
 const WITHDRAWN: u64 = LONG + KindClass::COUNT;
-const _: () = assert!(WITHDRAWN <= KIND);
+const _: () = assert!(WITHDRAWN <= POSTING_KIND);
+const POSTING_KIND: u64 = 127;
+const SIZE_AT: u32 = 7;
+const SIZE_MASK: u64 = 63;
+const VERSION_AT: u32 = 13;
+/// The kind of a claim or data word.
 const KIND: u64 = 63;
 const VERSION_MASK: u32 = (1 << 19) - 1;
 
@@ -105,24 +110,24 @@ pub(crate) fn is_later(word: u64, number: u32) -> bool {
 #[inline(always)]
 pub(crate) fn short_posting(number: u32, version: u32, room: usize, of: ValueKind) -> u64 {
     let kind = SHORT + of.class().bits();
-    numbered(number, u64::from(version & VERSION_MASK) << 12 | (room as u64) << 6 | kind)
+    numbered(number, u64::from(version & VERSION_MASK) << VERSION_AT | (room as u64) << SIZE_AT | kind)
 }
 
 /// Encodes the posting of a longer receive, of `room` bytes, whose message is to be staged.
 pub(crate) fn staged_posting(number: u32, version: u32, room: u64, of: ValueKind) -> u64 {
     let (power, kind) = (u64::from(room.max(1).ilog2()), POSTING_STAGED + of.class().bits());
-    numbered(number, u64::from(version & VERSION_MASK) << 12 | power << 6 | kind)
+    numbered(number, u64::from(version & VERSION_MASK) << VERSION_AT | power << SIZE_AT | kind)
 }
 
 /// Encodes the posting of a longer receive that must be claimed.
 pub(crate) fn long_posting(number: u32, version: u32, of: ValueKind) -> u64 {
-    numbered(number, u64::from(version & VERSION_MASK) << 12 | (LONG + of.class().bits()))
+    numbered(number, u64::from(version & VERSION_MASK) << VERSION_AT | (LONG + of.class().bits()))
 }
 
 /// Encodes the withdrawal of the last posted receive, which was short or staged. A withdrawal has a version of its own,
 /// like a posting.
 pub(crate) fn withdrawn_posting(number: u32, version: u32) -> u64 {
-    numbered(number, u64::from(version & VERSION_MASK) << 12 | WITHDRAWN)
+    numbered(number, u64::from(version & VERSION_MASK) << VERSION_AT | WITHDRAWN)
 }
 
 /// Returns true if a posting is a short receive for the message of that number with room for `len` bytes, of a type of
@@ -130,7 +135,8 @@ pub(crate) fn withdrawn_posting(number: u32, version: u32) -> u64 {
 #[inline(always)]
 pub(crate) fn accepts_short(posting: u64, number: u32, len: usize, of: ValueKind) -> bool {
     let wanted = numbered(number, SHORT + of.class().bits());
-    posting & (u64::from(u32::MAX) << 32 | KIND) == wanted && len as u64 <= posting >> 6 & KIND
+    posting & (u64::from(u32::MAX) << 32 | POSTING_KIND) == wanted
+        && len as u64 <= posting >> SIZE_AT & SIZE_MASK
 }
 
 /// Decodes a posting for the message of that number.
@@ -138,14 +144,12 @@ pub(crate) fn read_posting(word: u64, about: u32) -> Posting {
     if number(word) != about {
         return Posting::None;
     }
-    let version = (word >> 12) as u32 & VERSION_MASK;
-    let kind = word & KIND;
+    let (version, size) = (posting_version(word), word >> SIZE_AT & SIZE_MASK);
+    let kind = word & POSTING_KIND;
     let class = |first| KindClass::from_bits(kind - first);
     match kind {
-        SHORT..POSTING_STAGED => Posting::Short { room: (word >> 6 & KIND) as usize, class: class(SHORT) },
-        POSTING_STAGED..LONG => {
-            Posting::Staged { least: 1 << (word >> 6 & KIND), version, class: class(POSTING_STAGED) }
-        }
+        SHORT..POSTING_STAGED => Posting::Short { room: size as usize, class: class(SHORT) },
+        POSTING_STAGED..LONG => Posting::Staged { least: 1 << size, version, class: class(POSTING_STAGED) },
         LONG..WITHDRAWN => Posting::Long { version, class: class(LONG) },
         WITHDRAWN => Posting::Withdrawn,
         _ => Posting::None,
@@ -154,7 +158,7 @@ pub(crate) fn read_posting(word: u64, about: u32) -> Posting {
 
 /// Returns the version in a posting.
 pub(crate) fn posting_version(word: u64) -> u32 {
-    (word >> 12) as u32 & VERSION_MASK
+    (word >> VERSION_AT) as u32 & VERSION_MASK
 }
 
 /// Which rank controls a receive that is not short.
@@ -392,6 +396,21 @@ mod tests {
             withdrawn_posting(4, 5),
             staged_posting(4, 6, 49, BYTES)
         ]));
+    }
+
+    #[test]
+    fn postings_have_room_for_all_classes() {
+        let version = 2;
+        let kinds: Vec<ValueKind> = (0..KindClass::COUNT as u32).map(ValueKind::from_bits).collect();
+        for (kind, class) in kinds.into_iter().map(|kind| (kind, kind.class())) {
+            let short = read_posting(short_posting(u32::MAX, version, 48, kind), u32::MAX);
+            assert_eq!(short, Posting::Short { room: 48, class });
+            let staged = read_posting(staged_posting(u32::MAX, version, 1 << 40, kind), u32::MAX);
+            assert_eq!(staged, Posting::Staged { least: 1 << 40, version, class });
+            let long = read_posting(long_posting(u32::MAX, version, kind), u32::MAX);
+            assert_eq!(long, Posting::Long { version, class });
+        }
+        assert_eq!(read_posting(withdrawn_posting(u32::MAX, version), u32::MAX), Posting::Withdrawn);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Sends from and receives into job memory.
 
-use crate::member::place_of;
+use crate::member::{about, place_of};
 use crate::message::Peer;
-use crate::message::slot::{Received, Slot, bytes, received};
+use crate::message::slot::{Received, Slot, bytes, not_received, not_sent, received};
 use crate::onesided::GlobalSlice;
 use crate::{Communicator, Pod, Result};
 
@@ -15,9 +15,10 @@ pub fn send_from<T: Pod>(
     slot: Slot,
 ) -> Result<()> {
     let messages = communicator.messages();
-    let Some(to) = place_of(messages, to, "send_from")? else { return Ok(()) };
+    let Some(place) = place_of(messages, to, "send_from")? else { return Ok(()) };
     let _limit = communicator.limited();
-    messages.send_job(from.pointer().address(), bytes::<T>(from.len()), to, slot.of::<T>())
+    let sent = messages.send_job(from.pointer().address(), bytes::<T>(from.len()), place, slot.of::<T>());
+    sent.map_err(|error| about(to, not_sent::<T>(error)))
 }
 
 /// Receives values into this rank's own job memory, up to the length of `into`, like [`Communicator::recv`]. The sender
@@ -46,8 +47,9 @@ pub fn recv_into<T: Pod>(
     slot: Slot,
 ) -> Result<Received> {
     let messages = communicator.messages();
-    let Some(from) = place_of(messages, from, "recv_into")? else { return Ok(Received::nothing(slot)) };
+    let Some(place) = place_of(messages, from, "recv_into")? else { return Ok(Received::nothing(slot)) };
     let _limit = communicator.limited();
     let (at, len) = (into.pointer().address(), bytes::<T>(into.len()));
-    received::<T>(messages, messages.recv_job(at, len, from, slot.of::<T>())?)
+    let got = messages.recv_job(at, len, place, slot.of::<T>());
+    received::<T>(messages, got.map_err(|error| about(from, not_received::<T>(error)))?)
 }

@@ -4,7 +4,7 @@
 //! before the message has ended.
 
 use crate::engine::Cause;
-use crate::message::slot::{Received, Slot, received};
+use crate::message::slot::{Received, Slot, not_received, not_sent, received};
 use crate::request::{Request, finish_limited, future_by_request};
 use crate::{Error, Pod, Rank, Result};
 use std::cell::UnsafeCell;
@@ -115,6 +115,9 @@ pub struct SendRequest<T: Pod> {
     values: Values<T>,
     /// What a poll has found and the next wait returns.
     outcome: Option<Result<()>>,
+    slot: Slot,
+    /// The receiver's rank in the job; `None` for nobody.
+    to: Option<Rank>,
 }
 
 /// A receive that was begun. [`wait`](Request::wait) or `.await` returns a vector as long as the message, with what was
@@ -157,6 +160,8 @@ pub struct RecvRequest<T: Pod> {
     stage: Stage<PendingRecv>,
     values: Values<T>,
     slot: Slot,
+    /// The sender's rank in the job; `None` for nobody.
+    from: Option<Rank>,
 }
 
 impl<T: Pod> SendRequest<T> {
@@ -166,7 +171,8 @@ impl<T: Pod> SendRequest<T> {
         to: Option<Rank>,
         slot: Slot,
     ) -> Result<SendRequest<T>> {
-        let request = |stage, values| SendRequest { stage, values, outcome: None };
+        let rank = to.and_then(|to| context.rank_of(to));
+        let request = |stage, values| SendRequest { stage, values, outcome: None, slot, to: rank };
         let Some(to) = to else { return Ok(request(Stage::Nobody, Values::Own(values))) };
         let sent = context.try_begin_send(bytemuck::cast_slice(&values), to, slot.of::<T>())?;
         if let Some(sent) = sent {
@@ -230,7 +236,7 @@ impl<T: Pod> SendRequest<T> {
         }
         self.stage = Stage::Ended;
         // SAFETY: the message has ended, if there was one.
-        sent.map(|()| unsafe { self.values.take() })
+        sent.map(|()| unsafe { self.values.take() }).map_err(not_sent::<T>)
     }
 }
 
@@ -249,7 +255,7 @@ impl<T: Pod> Request for SendRequest<T> {
             (Some(sent), _) => sent,
             (None, Stage::UnderWay(message)) => message.finish(),
             (None, Stage::Nobody) => Ok(()),
-            (None, Stage::Ended) => return Err(ended("isend")),
+            (None, Stage::Ended) => return Err(ended("isend", "to", self.slot, self.to)),
         };
         self.settle(sent)
     }
@@ -272,8 +278,9 @@ impl<T: Pod> RecvRequest<T> {
         slot: Slot,
     ) -> Result<RecvRequest<T>> {
         let Some(from) = from else {
-            return Ok(RecvRequest { stage: Stage::Nobody, values: Values::Own(values), slot });
+            return Ok(RecvRequest { stage: Stage::Nobody, values: Values::Own(values), slot, from: None });
         };
+        let rank = context.rank_of(from);
         let (room, mut values) = (size_of_val(&values[..]), Values::Own(values));
         let lend = || {
             let shared = SharedValues::new(values.take_unused().unwrap_or_default());
@@ -282,7 +289,7 @@ impl<T: Pod> RecvRequest<T> {
             buffer
         };
         let request = context.begin_recv(room, lend, from, slot.of::<T>())?;
-        Ok(RecvRequest { stage: Stage::UnderWay(request), values, slot })
+        Ok(RecvRequest { stage: Stage::UnderWay(request), values, slot, from: rank })
     }
 
     /// Cancels the receive if no message has met it yet. Returns true if it gets no message: the slot is free,
@@ -337,7 +344,7 @@ impl<T: Pod> RecvRequest<T> {
         context: &Context,
         got: Result<tasuki_message::Received>,
     ) -> Result<(Vec<T>, Received)> {
-        let got = received::<T>(context, got?)?;
+        let got = received::<T>(context, got.map_err(not_received::<T>)?)?;
         // SAFETY: the message has ended well.
         let mut values = unsafe { self.values.take() };
         values.truncate(got.count);
@@ -368,7 +375,7 @@ impl<T: Pod> Request for RecvRequest<T> {
                 self.settle(message.context(), got)
             }
             Stage::Nobody => Ok(self.nothing()),
-            Stage::Ended => Err(ended("irecv")),
+            Stage::Ended => Err(ended("irecv", "from", self.slot, self.from)),
         }
     }
 
@@ -381,8 +388,11 @@ future_by_request!([T: Pod] RecvRequest<T>);
 
 /// The error of a second wait, or of a wait after a cancellation.
 #[cold]
-fn ended(call: &str) -> Error {
-    Error::new(Cause::AlreadyReturned { what: "the message" }).in_call(|| call.to_string())
+fn ended(call: &str, direction: &str, slot: Slot, peer: Option<Rank>) -> Error {
+    let slot = if slot == Slot::ANY { "any slot".into() } else { format!("slot {}", slot.0) };
+    let peer = peer.map_or("nobody".into(), |rank| format!("rank {rank}"));
+    let call = || format!("{call}({slot} {direction} {peer})");
+    Error::new(Cause::AlreadyReturned { what: "the message" }).in_call(call)
 }
 
 #[cfg(test)]
@@ -407,6 +417,32 @@ mod tests {
             Ok((all.messages().progress().looks() - before) / count as u64)
         })?;
         Ok(looks[0])
+    }
+
+    #[test]
+    fn a_second_wait_names_the_message() -> Result<()> {
+        local(2, |job| {
+            let reversed = job.world().split((0, -(job.rank().0 as isize)))?;
+            let other = Rank(1 - job.rank().0);
+            let mut send = reversed.isend(vec![1_u64; 9], other, Slot(3))?;
+            let mut receive = reversed.irecv(vec![0_u64; 9], other, Slot(3))?;
+            receive.wait()?;
+            send.wait()?;
+            let texts = [receive.wait().map(drop), send.wait().map(drop)]
+                .map(|again| again.expect_err("it was waited for").headline());
+            assert!(texts[0].starts_with(&format!("irecv(slot 3 from rank {other}): ")), "{}", texts[0]);
+            assert!(texts[1].starts_with(&format!("isend(slot 3 to rank {other}): ")), "{}", texts[1]);
+            let mut into = [0_u64];
+            reversed.scope(|s| {
+                let mut send = s.send([1_u64], other, Slot(3))?;
+                s.recv(&mut into, other, Slot(3))?.wait()?;
+                send.wait()?;
+                let text = send.wait().expect_err("it was waited for").headline();
+                assert!(text.contains(&format!("wait(slot 3 with rank {other} of a scope)")), "{text}");
+                Ok(())
+            })
+        })
+        .map(drop)
     }
 
     #[test]

@@ -6,11 +6,11 @@
 
 use crate::collective::Data;
 use crate::collective::chunked_plan::ChunkedPlan;
-use crate::member::place_of;
+use crate::member::{about, place_of};
 use crate::message::Peer;
 use crate::message::request::SharedValues;
 use crate::message::scope_list::{ScopeList, ScopeMessage, ShortRecv, StartedPlan};
-use crate::message::scope_request::ScopeRequest;
+use crate::message::scope_request::{ScopeRequest, ValueType};
 use crate::message::scope_values::{Kept, ScopeValues};
 use crate::message::slot::{Received, Slot, bytes};
 use crate::onesided::GlobalSlice;
@@ -107,24 +107,24 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         to: impl Peer,
         slot: Slot,
     ) -> Result<ScopeRequest<'scope, ()>> {
-        let Some(to) = place_of(self.context, to, "send")? else { return Ok(self.nobody(slot)) };
+        let Some(place) = place_of(self.context, to, "send")? else { return Ok(self.nobody(slot)) };
         let bytes: &[u8] = bytemuck::cast_slice(values.values());
-        match self.context.try_send_short(bytes, to, slot.of::<V::Value>()) {
+        match self.context.try_send_short(bytes, place, slot.of::<V::Value>()) {
             Some(sent) => self.list.sent(sent),
-            None => self.begin_send(values, to, slot)?,
+            None => self.begin_send(values, place, slot).map_err(|error| about(to, error))?,
         }
-        Ok(self.request::<V::Value, ()>(to, slot))
+        Ok(self.request::<V::Value, ()>(place, slot))
     }
 
     /// The request of a message that the scope has begun, of values of type `T`.
     #[inline(always)]
     fn request<T, V>(&'scope self, peer: Rank, slot: Slot) -> ScopeRequest<'scope, V> {
-        ScopeRequest::new(self.context, &self.list, Some(peer), slot, size_of::<T>())
+        ScopeRequest::new(self.context, &self.list, Some(peer), slot, const { &ValueType::of::<T>() })
     }
 
     /// The request of a message from or to nobody.
     fn nobody<V>(&'scope self, slot: Slot) -> ScopeRequest<'scope, V> {
-        ScopeRequest::new(self.context, &self.list, None, slot, 1)
+        ScopeRequest::new(self.context, &self.list, None, slot, const { &ValueType::of::<u8>() })
     }
 
     #[inline(never)]
@@ -158,15 +158,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         to: impl Peer,
         slot: Slot,
     ) -> Result<ScopeRequest<'scope, ()>> {
-        let Some(to) = place_of(self.context, to, "send_from")? else { return Ok(self.nobody(slot)) };
-        let request = self.context.begin_send_job(
-            from.pointer().address(),
-            bytes::<T>(from.len()),
-            to,
-            slot.of::<T>(),
-        )?;
-        self.list.request(ScopeMessage::Send(request, None));
-        Ok(self.request::<T, ()>(to, slot))
+        let Some(place) = place_of(self.context, to, "send_from")? else { return Ok(self.nobody(slot)) };
+        let (at, len) = (from.pointer().address(), bytes::<T>(from.len()));
+        let request = self.context.begin_send_job(at, len, place, slot.of::<T>());
+        self.list.request(ScopeMessage::Send(request.map_err(|error| about(to, error))?, None));
+        Ok(self.request::<T, ()>(place, slot))
     }
 
     /// Begins a receive into borrowed values, which the program may not access until the receive has ended.
@@ -177,15 +173,16 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         from: impl Peer,
         slot: Slot,
     ) -> Result<ScopeRequest<'scope, Received>> {
-        let Some(from) = place_of(self.context, from, "recv")? else { return Ok(self.nobody(slot)) };
+        let Some(place) = place_of(self.context, from, "recv")? else { return Ok(self.nobody(slot)) };
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(into.values_mut());
         let is_short = bytes.len() <= SHORT_MAX && slot != Slot::ANY;
-        let posted = || self.context.post_unless_kept(bytes.len(), from, slot.of::<D::Value>());
-        match if is_short { posted()? } else { None } {
+        let posted = || self.context.post_unless_kept(bytes.len(), place, slot.of::<D::Value>());
+        let refused = |error| about(from, error);
+        match if is_short { posted().map_err(refused)? } else { None } {
             Some(posted) => self.list.posted(posted, Local(bytes.as_mut_ptr())),
-            None => self.begin_recv(bytes, from, slot.of::<D::Value>())?,
+            None => self.begin_recv(bytes, place, slot.of::<D::Value>()).map_err(refused)?,
         }
-        Ok(self.request::<D::Value, Received>(from, slot))
+        Ok(self.request::<D::Value, Received>(place, slot))
     }
 
     /// Begins a receive that is not short, or for which a kept message may wait.
@@ -206,15 +203,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         from: impl Peer,
         slot: Slot,
     ) -> Result<ScopeRequest<'scope, Received>> {
-        let Some(from) = place_of(self.context, from, "recv_into")? else { return Ok(self.nobody(slot)) };
-        let request = self.context.begin_recv_job(
-            into.pointer().address(),
-            bytes::<T>(into.len()),
-            from,
-            slot.of::<T>(),
-        )?;
-        self.list.request(ScopeMessage::Receive(request, None));
-        Ok(self.request::<T, Received>(from, slot))
+        let Some(place) = place_of(self.context, from, "recv_into")? else { return Ok(self.nobody(slot)) };
+        let (at, len) = (into.pointer().address(), bytes::<T>(into.len()));
+        let request = self.context.begin_recv_job(at, len, place, slot.of::<T>());
+        self.list.request(ScopeMessage::Receive(request.map_err(|error| about(from, error))?, None));
+        Ok(self.request::<T, Received>(place, slot))
     }
 
     /// Starts a plan with borrowed values, as [`ChunkedPlan::start`] does with owned ones. The program may not access

@@ -30,11 +30,24 @@ pub struct ScopeRequest<'scope, V> {
     /// `None`: the message is from or to nobody.
     peer: Option<Rank>,
     slot: Slot,
-    value_bytes: usize,
+    values: &'static ValueType,
     /// The state of the list when the message was begun.
     generation: u32,
     is_over: bool,
     of: PhantomData<fn() -> V>,
+}
+
+/// The type of the values of a message.
+#[derive(Debug)]
+pub(super) struct ValueType {
+    bytes: usize,
+    name: fn() -> &'static str,
+}
+
+impl ValueType {
+    pub(super) const fn of<T>() -> ValueType {
+        ValueType { bytes: size_of::<T>(), name: std::any::type_name::<T> }
+    }
 }
 
 impl<'scope, V> ScopeRequest<'scope, V> {
@@ -44,10 +57,10 @@ impl<'scope, V> ScopeRequest<'scope, V> {
         list: &'scope ScopeList<'scope>,
         peer: Option<Rank>,
         slot: Slot,
-        value_bytes: usize,
+        values: &'static ValueType,
     ) -> ScopeRequest<'scope, V> {
         let generation = list.generation();
-        ScopeRequest { context, list, peer, slot, value_bytes, generation, is_over: false, of: PhantomData }
+        ScopeRequest { context, list, peer, slot, values, generation, is_over: false, of: PhantomData }
     }
 
     /// The peer, if there is something to wait for.
@@ -67,7 +80,9 @@ impl<'scope, V> ScopeRequest<'scope, V> {
 
     #[cold]
     fn ended(&self) -> Error {
-        let call = || format!("wait(slot {} of a scope)", self.slot.0);
+        let with = self.peer.and_then(|peer| self.context.rank_of(peer));
+        let with = with.map_or(String::new(), |rank| format!(" with rank {rank}"));
+        let call = || format!("wait(slot {}{with} of a scope)", self.slot.0);
         self.context.worker().fault(Cause::AlreadyReturned { what: "the message" }, call)
     }
 }
@@ -97,7 +112,8 @@ impl Request for ScopeRequest<'_, ()> {
             return Ok(());
         }
         let send = self.list.find_send(peer, self.slot.word()).and_then(|send| send.take());
-        finish(self.context, send.ok_or_else(|| self.ended())?).map(drop)
+        let sent = finish(self.context, send.ok_or_else(|| self.ended())?);
+        sent.map(drop).map_err(|error| error.name_type((self.values.name)(), true))
     }
 
     fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
@@ -148,15 +164,16 @@ impl Request for ScopeRequest<'_, Received> {
         let got = match self.list.find_posted(peer, self.slot.word()) {
             Some((place, _)) => {
                 let posted = self.list.take_posted(place).flatten().ok_or_else(|| self.ended())?;
-                take(self.context, posted)?
+                take(self.context, posted).map(Some)
             }
             None => {
                 let receive = self.list.find_receive(peer, self.slot.word());
                 let receive = receive.and_then(|receive| receive.take()).ok_or_else(|| self.ended())?;
-                finish(self.context, receive)?.ok_or_else(|| self.ended())?
+                finish(self.context, receive)
             }
         };
-        received_values(self.context, got, self.value_bytes)
+        let got = got.map_err(|error| error.name_type((self.values.name)(), false))?;
+        received_values(self.context, got.ok_or_else(|| self.ended())?, self.values.bytes)
     }
 
     fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {

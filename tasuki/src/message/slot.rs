@@ -1,7 +1,7 @@
 //! The slots of messages, and what a receive returns about its message.
 
-use crate::member::{Peer, place_of};
-use crate::{Communicator, Member, Result};
+use crate::member::{Peer, about, place_of};
+use crate::{Communicator, Error, Member, Result};
 use tasuki_message::{Context, TypedSlot};
 
 /// A message slot: what other libraries call a tag. A slot is the message channel of one sender, one receiver and one
@@ -106,7 +106,8 @@ pub fn slots(communicator: &Communicator) -> usize {
 /// ```
 pub fn close(communicator: &Communicator, peer: impl Peer) -> Result<()> {
     let messages = communicator.messages();
-    place_of(messages, peer, "close")?.map_or(Ok(()), |peer| messages.close(peer))
+    let closed = place_of(messages, peer, "close")?.map_or(Ok(()), |place| messages.close(place));
+    closed.map_err(|error| about(peer, error))
 }
 
 /// What a receive returns about its message.
@@ -125,6 +126,18 @@ impl Received {
     pub(crate) fn nothing(slot: Slot) -> Received {
         Received { slot, source: Member::NONE, count: 0 }
     }
+}
+
+/// Returns the error of a send of values of type `T`. It names the type, if the receive has another one.
+#[cold]
+pub(crate) fn not_sent<T>(error: Error) -> Error {
+    error.name_type(std::any::type_name::<T>(), true)
+}
+
+/// Returns the error of a receive of values of type `T`. It names the type, if the message has another one.
+#[cold]
+pub(crate) fn not_received<T>(error: Error) -> Error {
+    error.name_type(std::any::type_name::<T>(), false)
 }
 
 #[inline]

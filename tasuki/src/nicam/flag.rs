@@ -134,7 +134,7 @@ impl Flag<'_> {
         let (peer_and_size, key) = (job.load(own.at(PEER_AND_OUR_SIZE))?, job.load(own.at(KEY))?);
         let (ours, peer) = (peer_and_size & ((1 << SIZE_BITS) - 1), peer_and_size >> SIZE_BITS);
         let call = format!("flag {} of a copy by key {key} with rank {peer}", self.index);
-        Err(sizes_differ(job, theirs, ours, &call))
+        Err(sizes_differ(job, theirs, ours, &call).with_peer(Some(Rank(peer as usize))))
     }
 }
 
@@ -165,6 +165,7 @@ impl RemoteFlag {
 
 /// The error of a copy by key whose sides gave different sizes.
 pub(super) fn sizes_differ(job: &Job, one: u64, other: u64, call: &str) -> crate::Error {
-    let cause = Cause::Disagree { what: BYTES_BY_KEY, least: one.min(other), most: one.max(other) };
+    let cause =
+        Cause::Disagree { peer: None, what: BYTES_BY_KEY, least: one.min(other), most: one.max(other) };
     job.worker.fault(cause, || call.into())
 }

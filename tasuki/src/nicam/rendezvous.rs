@@ -150,7 +150,7 @@ impl Transfers<'_> {
             Found::NoRoom => Err(worker.fault(full(), || call.into())),
             Found::Other(other) if other.bytes != own.bytes => {
                 other.flag.fail(self.job, own.key, own.bytes, other.bytes)?;
-                Err(sizes_differ(self.job, own.bytes, other.bytes, call))
+                Err(sizes_differ(self.job, own.bytes, other.bytes, call).with_peer(Some(other.flag.rank())))
             }
             Found::Other(other) if own.side == SOURCE => self.start(call, own, other),
             Found::Other(other) => self.start(call, other, own),

@@ -240,9 +240,8 @@ impl Communicator {
             if let Err((one, other)) = learned
                 && agreed.is_ok()
             {
-                let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
-                let between = format!("between this member and member {}", partner.member);
-                agreed = Err(self.worker().fault(cause, call).note(between));
+                let cause = Cause::bytes_differ(partner.member, one, other);
+                agreed = Err(self.worker().fault(cause, call));
             }
         };
         for partner in partners.iter().filter(|partner| partner.member == me) {

@@ -116,7 +116,8 @@ impl Worker {
                 return Err(self.fault(cause, call));
             }
             if now >= until_ns {
-                return Err(self.fault(Cause::TimedOut { after: deadline.limit() }, call));
+                let peer = self.ended_by(condition).map(EndedBy::rank);
+                return Err(self.fault(Cause::TimedOut { after: deadline.limit() }, call).with_peer(peer));
             }
             if now - start > PUBLISH_AFTER_NS {
                 if condition.is_reported() {

@@ -166,11 +166,16 @@ pub fn types_of_the_program_differ(job: &Job) -> Result<()> {
                 let values = vec![Point::<S>([1, len as u32]); len];
                 let (sent, received, got) =
                     exchange::<Point<S>, Point<R>>(job, form, &values, Slot(7), false)?;
-                disagreed(job, received, &["of the program"]);
+                let [own, other] = ["receive wants ", "Point<"];
+                disagreed(
+                    job,
+                    received,
+                    &["values of another type of the program", own, other, &format!("{R}>")],
+                );
                 assert!(got.iter().all(|&point| point == Point([0, 0])), "nothing is written");
                 all_errors &= sent.is_err();
                 if sent.is_err() {
-                    disagreed(job, sent, &["of the program"]);
+                    disagreed(job, sent, &["wants another type of the program", "Point<", &format!("{S}>")]);
                 }
                 job.barrier()?;
                 let (sent, received, got) =
@@ -182,7 +187,7 @@ pub fn types_of_the_program_differ(job: &Job) -> Result<()> {
         }
         Ok(all_errors)
     }
-    // Two of nine types are in the same class.
+    // The sender confuses one pair in 30.
     let both = [
         differ::<0, 1>(job)?,
         differ::<0, 2>(job)?,
@@ -195,7 +200,8 @@ pub fn types_of_the_program_differ(job: &Job) -> Result<()> {
         differ::<6, 7>(job)?,
         differ::<7, 8>(job)?,
     ];
-    assert!(both.iter().any(|&both| both), "most types are told apart by both");
+    let confused = both.iter().filter(|&&both| !both).count();
+    assert!(2 * confused < both.len(), "the sender has confused {confused} of {} pairs", both.len());
     Ok(())
 }
 

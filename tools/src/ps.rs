@@ -133,8 +133,8 @@ fn row(rank_state: &RankState, stages: usize, width: Option<usize>) -> String {
         "{:>6} {:>8}  {:<stages$}  {waited:>8}  {on:>6}  ",
         rank_state.rank, rank_state.pid, rank_state.stage
     );
-    match &rank_state.waits_in {
-        Some(call) => folded(&head, call, head.chars().count() + 2, width),
+    match rank_state.does() {
+        Some(text) => folded(&head, &text, head.chars().count() + 2, width),
         None => format!("{}\n", head.trim_end()),
     }
 }
@@ -193,6 +193,7 @@ mod tests {
             waited_s: call.map(|_| 75.0),
             waits_in: call.map(Into::into),
             waits_for: (rank == 0).then_some(63),
+            handles_for: None,
             queues: Vec::new(),
         };
         let mut ranks =

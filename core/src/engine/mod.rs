@@ -15,7 +15,7 @@ mod worker;
 pub use crate::node::{node_state, park};
 pub use active_message::{
     CallContext, Handler, HandlerEntry, HandlerTable, LongReply, PendingCall, ReplyValue, ValueShape,
-    WhenFull,
+    WhenFull, running_handler,
 };
 #[cfg(loom)]
 pub use active_message::{TestReplyLine, TestReplyLines};

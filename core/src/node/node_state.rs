@@ -133,6 +133,8 @@ pub struct RankState {
     since_ns: AtomicU64,
     /// The call, with its peer and object: `wait(signal 7 >= 4)`.
     call: SharedText,
+    /// 0, or 1 + the rank that has called the handler that this rank runs. Written by the thread that runs it.
+    handles_for: AtomicU32,
     /// Fields of [`ProcessIdentity`]; written by the rank when it joins, `own_pid` last.
     pid_namespace: AtomicU64,
     cookie_at: AtomicU64,
@@ -516,6 +518,18 @@ impl RankState {
         self.cookie_at.store(identity.cookie_at, Ordering::Relaxed);
         self.cookie.store(identity.cookie, Ordering::Relaxed);
         self.own_pid.store(identity.pid, Ordering::Release); // SYNC process-identity
+    }
+
+    /// Publishes that the rank runs a handler that `caller` has called; `None`: it runs none. At most one thread of the
+    /// rank at a time runs handlers.
+    #[inline]
+    pub fn set_handles_for(&self, caller: Option<Rank>) {
+        self.handles_for.store(caller.map_or(0, |caller| caller.to_word() + 1), Ordering::Relaxed);
+    }
+
+    /// Returns the rank that has called the handler that the rank runs, if it runs one.
+    pub fn handles_for(&self) -> Option<Rank> {
+        self.handles_for.load(Ordering::Relaxed).checked_sub(1).map(Rank::from_word)
     }
 
     /// Publishes what the rank waits for. At most one thread of the rank at a time may call this or

@@ -354,6 +354,10 @@ impl Job {
     /// The value that [`Handlers::local`](crate::Handlers::local) made for this rank; `None` if no value of this type
     /// was made.
     ///
+    /// Handlers use the value, too. Do not hold a lock of it over a call that waits, such as a barrier, a receive or
+    /// [`Job::serve`]: that call runs handlers in this thread, and one that takes the lock waits for its own thread, for
+    /// ever. Copy out what the call needs, and let the guard end before.
+    ///
     /// ```
     /// use std::sync::Mutex;
     /// use tasuki::Handlers;

@@ -71,7 +71,7 @@ impl Handlers {
     #[allow(clippy::should_implement_trait)] // the trait would need a name for the type of its argument
     pub fn add<A: Argument + ?Sized, R: Outcome + ?Sized>(mut self, handler: Handler<A, R>) -> Handlers {
         let entry = move |locals: &Arc<Locals>| HandlerEntry {
-            name: handler.name().into(),
+            name: handler.name(),
             key: handler.key(),
             takes: Handler::<A, R>::takes(),
             returns: Handler::<A, R>::returns(),
@@ -84,7 +84,8 @@ impl Handlers {
     }
 
     /// Adds a value that the handlers of a rank share with its program. `make` runs once on each rank when the job
-    /// starts. [`HandlerCx::local`] and [`Job::local`](crate::Job::local) find the value by its type.
+    /// starts. [`HandlerCx::local`] and [`Job::local`](crate::Job::local) find the value by its type. The program must not
+    /// hold a lock of it over a call that waits ([`Job::local`](crate::Job::local)).
     pub fn local<T: Send + Sync + 'static>(
         mut self,
         make: impl Fn() -> T + Send + Sync + 'static,

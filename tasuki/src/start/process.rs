@@ -10,6 +10,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use tasuki_core::base::{Cause, ProgramError};
 use tasuki_core::bootstrap::{Settings, Start, join};
+use tasuki_core::engine::running_handler;
 use tasuki_core::os::membarrier::FenceScope;
 
 /// Runs `app` as this process's part of a job and returns the exit code: 0, or 1 after an error or a panic.
@@ -128,12 +129,19 @@ fn one_of_several(
     Ok(())
 }
 
-/// Prints the rank's number before the panic text of Rust or of the program's own hook.
+/// Prints the rank's number before the panic text of Rust or of the program's own hook. A panic of a handler ends no rank,
+/// so it is reported as the handler's.
 fn name_rank_in_panics(rank: Rank) {
     let (print, of_rank) = (std::panic::take_hook(), std::process::id());
     std::panic::set_hook(Box::new(move |panic| {
         let whose = if std::process::id() == of_rank { "" } else { "a forked child of " };
-        let _ = writeln!(std::io::stderr().lock(), "error: {whose}rank {rank} panicked:");
+        let who = match running_handler() {
+            Some((name, caller)) => {
+                format!("handler {name:?} of {whose}rank {rank}, called by rank {caller},")
+            }
+            None => format!("{whose}rank {rank}"),
+        };
+        let _ = writeln!(std::io::stderr().lock(), "error: {who} panicked:");
         print(panic);
     }));
 }

@@ -10,6 +10,7 @@
 //! - `sending`: of three ranks, two wait for each other, and one of them has a send under way.
 //! - `threads FOLDER`: two ranks wait for each other; a thread of rank 1 sends once file 0 exists.
 //! - `limit FOLDER`: two ranks wait for each other with a time limit.
+//! - `handler FOLDER`: rank 0 runs a handler of rank 1 until file 0 exists.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -18,16 +19,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
-use tasuki::{Communicator, Job, Plan, Rank, Request, Result, Slot, Sum};
+use tasuki::{Communicator, Handler, Handlers, Job, Plan, Rank, Request, Result, Slot, Sum};
 
 const SLOT: Slot = Slot(5);
 const LONG: Slot = Slot(6);
+
+/// Runs until the gate that the rank has as its state is open.
+const PASSES: Handler<(), ()> = Handler::new("passes", |cx, ()| cx.local::<Gate>().pass(0));
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let what = words.next().unwrap_or_default();
     let folder = PathBuf::from(words.next().unwrap_or_default());
-    tasuki::main(|job: &Job| -> Result<()> {
+    let of_handlers = folder.clone();
+    let handlers = Handlers::new().local(move || Gate(of_handlers.clone())).add(PASSES);
+    tasuki::main_with(handlers, |job: &Job| -> Result<()> {
         let gate = Gate(folder.clone());
         match what.as_str() {
             "calls" => calls(job, &gate),
@@ -38,6 +44,11 @@ fn main() -> ExitCode {
             "sending" => sending(job),
             "threads" => threads(job, &gate),
             "limit" => limit(job, &gate),
+            "handler" if job.rank() == Rank(0) => receive(job.world(), Rank(1)),
+            "handler" => {
+                PASSES.call(job, Rank(0), &())?.wait()?;
+                job.world().send(&0_u64, Rank(0), SLOT)
+            }
             other => panic!("there is no way {other}"),
         }
     })

@@ -1,20 +1,22 @@
 //! Ranks, one of which fails while the others wait for it. `tools/tests/run/failures.rs` starts them.
 //!
 //! `ranks_that_fail WAY` says what rank 1 does: it returns its own error (`error`), returns the
-//! error of a call (`call`), panics (`panic`), ends its process (`exit`, `abort`, `kill`), leaves
+//! error of a call (`call`), panics (`panic`), calls a handler of rank 2 that panics (`handler`), ends its process (`exit`, `abort`, `kill`), leaves
 //! without meeting the others (`leave`), or waits for ever (`wait`). With `both`, rank 2 returns an
 //! error, too.
 
 use nix::sys::signal::{Signal, raise};
 use std::process::ExitCode;
 use std::time::Duration;
-use tasuki::{Error, GlobalPtr, Job, Rank, Result};
+use tasuki::{Error, GlobalPtr, Handler, Handlers, Job, Rank, Request, Result};
 use tasuki_tests::watchdog::Watchdog;
+
+const PANICS: Handler<(), ()> = Handler::new("bakery", |_, ()| panic!("no bread"));
 
 fn main() -> ExitCode {
     let _watched = Watchdog::over("ranks_that_fail");
     let way = std::env::args().nth(1).unwrap_or_default();
-    tasuki::main(|job: &Job| {
+    tasuki::main_with(Handlers::new().add(PANICS), |job: &Job| {
         job.barrier()?;
         match (job.rank(), way.as_str()) {
             (Rank(1), _) => fail(job, &way),
@@ -31,6 +33,7 @@ fn fail(job: &Job, way: &str) -> Result<()> {
         "error" | "both" => Err(Error::program("no bread")),
         "call" => job.load(GlobalPtr::<u64>::NULL).map(drop),
         "panic" => panic!("no bread"),
+        "handler" => PANICS.call(job, Rank(2), &())?.wait(),
         "exit" => std::process::exit(3),
         "abort" => std::process::abort(),
         "kill" => Ok(raise(Signal::SIGKILL).map_err(Error::program)?),

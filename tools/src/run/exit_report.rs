@@ -151,8 +151,9 @@ impl Job {
         let process = if own { culprit.index() } else { 0 };
         let what = match is_said {
             false => format!("died: {cause}"),
-            true if process == index => format!("failed ({how})"),
-            true => "failed".into(), // and its process has not ended yet
+            // An error of the program is exit code 1, also where the process has not ended yet.
+            true if process == index && code != 1 => format!("failed ({how})"),
+            true => "failed".into(),
         };
         if is_said {
             // The rank's own messages come first.
@@ -388,7 +389,11 @@ impl Job {
             (None, RankStage::Leaving) => "leaving".into(),
             (None, RankStage::Left) => "left".into(),
         };
-        RankState { rank, pid, stage, waits_in, waited_s, waits_for, queues: Vec::new() }
+        let handles_for = node_state
+            .filter(|_| process.exit.is_none())
+            .and_then(|node_state| node_state.rank_state(Rank(rank)).handles_for())
+            .map(Rank::index);
+        RankState { rank, pid, stage, waits_in, waited_s, waits_for, handles_for, queues: Vec::new() }
     }
 }
 

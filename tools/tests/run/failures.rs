@@ -27,7 +27,8 @@ fn an_error_of_the_program_is_printed_once_with_its_rank() {
         let ended = fails(options, "error", 1);
         assert_eq!(ended.err.matches("no bread").count(), 1, "{options:?}: {}", ended.err);
         assert!(ended.err.starts_with("error: rank 1: no bread\n"), "{options:?}: {}", ended.err);
-        assert!(ended.messages()[0].starts_with("tasuki: rank 1 failed"), "{options:?}: {}", ended.err);
+        let line = ended.messages()[0].lines().next().map(str::to_string);
+        assert_eq!(line.as_deref(), Some("tasuki: rank 1 failed"), "{options:?}: {}", ended.err);
     }
 }
 
@@ -52,6 +53,17 @@ fn a_panic_is_printed_once_with_its_rank() {
     }
     let ended = fails(&[], "panic", 1);
     assert!(ended.err.starts_with("error: rank 1 panicked:\n"), "{}", ended.err);
+}
+
+/// The panic is the handler's: its rank goes on, and its caller fails.
+#[test]
+fn a_panic_of_a_handler_names_the_handler_and_its_caller() {
+    let ended = fails(&[], "handler", 1);
+    let first = "error: handler \"bakery\" of rank 2, called by rank 1, panicked:\n";
+    assert!(ended.err.starts_with(first), "{}", ended.err);
+    let error = "error: rank 1: wait(reply of rank 2): failed on rank 2: handler \"bakery\" failed: panicked: no bread";
+    assert!(ended.err.contains(error), "{}", ended.err);
+    assert!(ended.messages()[0].starts_with("tasuki: rank 1 failed"), "{}", ended.err);
 }
 
 /// The simulator ends all ranks of a deadlock. Only the report of the whole run is printed, and none of its ranks'.

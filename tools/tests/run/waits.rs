@@ -252,9 +252,30 @@ fn calls_end_by_the_limit_of_the_job() {
         let mut command = tasuki_run(&[&["-n", "2"], &program[..]].concat());
         command.env("TASUKI_CALL_TIMEOUT", value);
         let ended = Running::start(command).wait().expect(2);
-        let text = format!("TASUKI_CALL_TIMEOUT={value}: allowed is a time: 30s, 1.5m, 500ms");
+        let text = format!("TASUKI_CALL_TIMEOUT={value}: allowed is a time: 30, 30s, 1.5m, 500ms");
         assert!(ended.err.contains(&text), "{value}: {}", ended.err);
     }
+}
+
+/// A rank that runs a handler is not in the call that waits, though it may be shown in it. So the handler is named, too.
+fn is_in_a_handler(options: &[&str]) {
+    let folder = folder();
+    let mut running = start(&[&["-n", "2"], options].concat(), "handler", &folder);
+    let launcher = running.pid();
+    running.until("rank 0 runs a handler", |_| {
+        job(launcher).is_some_and(|job| job["ranks"][0]["handles_for"] == 1)
+    });
+    let shown = text(&ps(&[]).stdout);
+    assert!(shown.contains("a handler that rank 1 has called\n"), "{shown}");
+    assert_eq!(shown.matches("a handler that rank").count(), 1, "{shown}");
+    open(&folder, 0);
+    running.wait().expect(0);
+}
+
+#[test]
+fn ps_says_that_a_rank_runs_a_handler() {
+    is_in_a_handler(&[]);
+    is_in_a_handler(&["--threads"]);
 }
 
 /// Returns true if all threads of a process sleep.

@@ -5,7 +5,7 @@ use super::block_pool::Purpose;
 use super::deferred_list::{DeferredList, DeferredPost};
 use super::handler_table::{Handler, HandlerEntry};
 use crate::base::log::Level as LogLevel;
-use crate::base::{Cause, panic_message};
+use crate::base::{Cause, Rank, panic_message};
 use crate::engine::command_queue::ResolvedQueue;
 use crate::engine::worker::Worker;
 use crate::engine::{BufferView, CachePolicy, RevocableBuffer, Started};
@@ -132,7 +132,7 @@ impl Worker {
         };
         done();
         if let Some(recorder) = self.recorder() {
-            let name = calls.table.get(call.handler).map_or("handler", |entry| &entry.name);
+            let name = calls.table.get(call.handler).map_or("handler", |entry| entry.name);
             self.record_handled(recorder, begin, &resolved, position, (name, outcome.is_err()));
         }
         let words = || match context.long_result.take() {
@@ -255,7 +255,7 @@ impl Worker {
         if wants_reply {
             self.reply(calls, call.reply, self.failed_reply(calls, call.handler, &cause).words());
         }
-        let name = calls.table.get(call.handler).map_or("", |entry| &entry.name);
+        let name = calls.table.get(call.handler).map_or("", |entry| entry.name);
         let level = if wants_reply || has_effects { LogLevel::Info } else { LogLevel::Warn };
         self.log().say(level, format_args!("handler {name:?}, called by rank {}: {cause}", call.peer));
         if has_effects || !wants_reply {
@@ -328,7 +328,18 @@ fn resize(buffer: &mut Vec<u64>, len: usize) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Runs a handler. If it panics, its call fails and nothing else.
+thread_local! {
+    /// The handler that this thread runs: its name, and the rank that has called it.
+    static RUNNING: Cell<Option<(&'static str, Rank)>> = const { Cell::new(None) };
+}
+
+/// Returns the name of the handler that this thread runs, and the rank that has called it, for the report of a panic.
+pub fn running_handler() -> Option<(&'static str, Rank)> {
+    RUNNING.get()
+}
+
+/// Runs a handler. If it panics, its call fails and nothing else. Meanwhile a panic hook, and readers of the node state,
+/// can tell whose call it is.
 #[inline(always)]
 fn run(
     entry: &HandlerEntry,
@@ -337,7 +348,13 @@ fn run(
     reply: &mut Inline,
 ) -> Result<(), Cause> {
     let handler: &dyn Handler = &*entry.handler;
-    match catch_unwind(AssertUnwindSafe(|| handler.run(context, bytes, reply))) {
+    let rank_state = context.worker.rank_state();
+    RUNNING.set(Some((entry.name, context.from)));
+    rank_state.set_handles_for(Some(context.from));
+    let outcome = catch_unwind(AssertUnwindSafe(|| handler.run(context, bytes, reply)));
+    rank_state.set_handles_for(None);
+    RUNNING.set(None);
+    match outcome {
         Ok(outcome) => outcome,
         Err(panic) => {
             let text = format!("panicked: {}", panic_message(&*panic));

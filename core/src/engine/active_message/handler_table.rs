@@ -50,7 +50,7 @@ impl fmt::Display for ValueShape {
 /// A handler under its name.
 pub struct HandlerEntry {
     /// Its name. All fields but `key` and `handler` are equal on all ranks.
-    pub name: String,
+    pub name: &'static str,
     /// By what callers in this process find its number: a hash of its name and its types.
     pub key: u64,
     /// What it takes.
@@ -217,7 +217,7 @@ impl HandlerTable {
             Cause::Poisoned { cause, .. } | Cause::Failed { cause, .. } => self.name_handler(cause),
             Cause::HandlerFailed { handler, name, .. } => {
                 if let Some(entry) = self.get(*handler) {
-                    name.clone_from(&entry.name);
+                    *name = entry.name.into();
                 }
             }
             _ => {}
@@ -267,7 +267,7 @@ impl fmt::Display for HandlerTable {
         if self.is_empty() {
             return f.write_str("the job was started without handlers (tasuki::main_with)");
         }
-        let names: Vec<&str> = self.entries.iter().map(|entry| entry.name.as_str()).collect();
+        let names: Vec<&str> = self.entries.iter().map(|entry| entry.name).collect();
         write!(f, "the job has {}", names.join(", "))
     }
 }
@@ -288,10 +288,10 @@ mod tests {
         ValueShape { bytes, is_slice, name: format!("u{}", 8 * bytes) }
     }
 
-    fn entry(name: &str) -> HandlerEntry {
+    fn entry(name: &'static str) -> HandlerEntry {
         let key = name.bytes().fold(1 << 40, |key: u64, byte| key.wrapping_mul(251) + u64::from(byte) * 256);
         HandlerEntry {
-            name: name.into(),
+            name,
             key,
             takes: shape(8, false),
             returns: shape(0, false),
@@ -314,7 +314,7 @@ mod tests {
             refused(vec![same, HandlerEntry { key, ..entry("other") }]).contains("\"same\" and \"other\"")
         );
         assert!(refused(vec![HandlerEntry { depth: DEPTH_MAX + 1, ..entry("deep") }]).contains("deep"));
-        assert!(refused((0..256).map(|at| entry(&at.to_string())).collect()).contains("256"));
+        assert!(refused((0..256).map(|at| entry(at.to_string().leak())).collect()).contains("256"));
     }
 
     #[test]

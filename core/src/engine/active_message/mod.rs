@@ -36,6 +36,7 @@ mod request;
 
 pub(super) use active_messages::ActiveMessages;
 pub use active_messages::CallContext;
+pub use dispatch::running_handler;
 pub use handler_table::{Handler, HandlerEntry, HandlerTable, ValueShape};
 #[cfg(loom)]
 pub use reply_lines::{TestReplyLine, TestReplyLines};

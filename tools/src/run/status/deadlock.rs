@@ -244,6 +244,7 @@ mod tests {
             pid: 1,
             stage: "waiting".into(),
             waits_in: call.map(Into::into),
+            handles_for: None,
             waited_s: None,
             waits_for: None,
             queues: Vec::new(),

@@ -52,6 +52,9 @@ pub(crate) struct RankState {
     /// The only rank that can end the wait, if there is just one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waits_for: Option<usize>,
+    /// The rank that has called the handler that it runs, if it runs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) handles_for: Option<usize>,
     /// Its command queues that are not empty, if its memory can be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) queues: Vec<RankQueue>,
@@ -63,14 +66,24 @@ impl RankState {
     pub(in crate::run) fn computes(&self) -> bool {
         self.stage == RUNNING || self.stage == SLEEPING
     }
+
+    /// Returns what it does, as far as that is known: the call in which it waits, and whether it runs a handler.
+    pub(crate) fn does(&self) -> Option<String> {
+        let handler = self.handles_for.map(|caller| format!("a handler that rank {caller} has called"));
+        match (&self.waits_in, handler) {
+            (Some(call), Some(handler)) => Some(format!("{call}, where it runs {handler}")),
+            (Some(call), None) => Some(call.clone()),
+            (None, handler) => handler,
+        }
+    }
 }
 
 /// One line for all ranks in equal states, ordered by the first rank of each line.
 pub(crate) fn report(ranks: &[RankState]) -> String {
-    let mut groups: BTreeMap<(&str, &str), Vec<&RankState>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, String), Vec<&RankState>> = BTreeMap::new();
     for rank_state in ranks {
         groups
-            .entry((&rank_state.stage, rank_state.waits_in.as_deref().unwrap_or("")))
+            .entry((&rank_state.stage, rank_state.does().unwrap_or_default()))
             .or_default()
             .push(rank_state);
     }
@@ -106,7 +119,19 @@ mod tests {
     fn rank_state(rank: usize, stage: &str, wait: Option<(&str, f64)>) -> RankState {
         let (waits_in, waited_s) = wait.map(|(call, time)| (call.to_string(), time)).unzip();
         let (stage, waits_for, queues) = (stage.into(), None, Vec::new());
-        RankState { rank, pid: 1, stage, waits_in, waited_s, waits_for, queues }
+        RankState { rank, pid: 1, stage, waits_in, waited_s, waits_for, handles_for: None, queues }
+    }
+
+    #[test]
+    fn a_rank_that_runs_a_handler_says_so() {
+        let mut in_wait = rank_state(0, "waiting", Some(("recv(slot 3 from rank 1)", 4.1)));
+        let mut outside = rank_state(1, "sleeping", None);
+        (in_wait.handles_for, outside.handles_for) = (Some(1), Some(0));
+        assert_eq!(
+            report(&[in_wait, outside]),
+            "\n  rank 0: waiting for 4.1 s in recv(slot 3 from rank 1), where it runs a handler that rank 1 has called\n  \
+             rank 1: sleeping in a handler that rank 0 has called"
+        );
     }
 
     #[test]

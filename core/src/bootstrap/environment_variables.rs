@@ -105,7 +105,7 @@ pub const VARIABLES: &[Variable] = &[
     user(
         CALL_TIMEOUT,
         "",
-        "a time: 30s, 1.5m, 500ms",
+        "a time: 30, 30s, 1.5m, 500ms",
         "calls that wait longer fail; without it no call has a limit",
     ),
     user(TRACE, "", "a file", "as `tasuki run --trace`; else parts beside it, for `tasuki trace join`"),

@@ -340,7 +340,7 @@ mod tests {
             ("TASUKI_DIRECT_SIGNALS", "off"),
             ("TASUKI_DISABLE", "pidfd"),
             ("TASUKI_TRACE", "run.json"),
-            ("TASUKI_CALL_TIMEOUT", "1.5m"),
+            ("TASUKI_CALL_TIMEOUT", "90"), // seconds, as 1.5m
             ("TASUKI_TRACE_EVENTS", "77"),
         ])
         .unwrap();

@@ -129,6 +129,8 @@ impl Args {
 fn count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(ranks) if (1..=SIZE_MAX).contains(&ranks) => Ok(ranks),
+        // `-np 4`, as the mpiexec of several MPI libraries takes it, is `-n p` to the parser.
+        _ if text == "p" => Err("write -n 4 instead of -np 4".into()),
         _ => Err(format!("a job has 1 to {SIZE_MAX} ranks")),
     }
 }
@@ -182,6 +184,13 @@ mod tests {
             assert!(duration(wrong).is_err(), "{wrong}");
             assert_eq!(parse_time(wrong).is_ok(), wrong == "0", "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_number_of_ranks_is_checked() {
+        assert_eq!(count("4"), Ok(4));
+        assert!(count("0").is_err() && count("four").is_err_and(|text| text.contains("a job has 1 to")));
+        assert!(count("p").is_err_and(|text| text.contains("-n 4 instead of -np 4")));
     }
 
     #[test]

@@ -31,6 +31,12 @@ use crate::{Pod, Rank};
 /// })?;
 /// # Ok::<(), tasuki::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not hold values that a call can read or fill",
+    note = "values are numbers, or arrays, slices or vectors of numbers or of types that are `Pod`",
+    note = "pass a single value of a type of the program as an array of one: `&[value]`",
+    note = "vectors of vectors are `Blocks`: `&Blocks::from(vectors)`, in `alltoall`, `scatter` and `neighbor_alltoall`"
+)]
 pub trait Data: sealed::SealedData {
     /// The type of one value.
     type Value: Pod;
@@ -130,14 +136,17 @@ macro_rules! slice_data {
     };
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Pod> Data for [T] {
     slice_data! { Vec<T>, <[T]>::to_vec }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Pod> Data for Vec<T> {
     slice_data! { Vec<T>, Vec::clone }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Pod, const N: usize> Data for [T; N] {
     slice_data! { [T; N], <[T; N]>::clone }
 }

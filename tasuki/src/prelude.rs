@@ -9,5 +9,5 @@ pub use crate::onesided::{After, AtomicOp, Trigger};
 pub use crate::{
     Array, Blocks, Cartesian, Command, Communicator, Error, ErrorKind, GlobalPtr, Handler, HandlerCx,
     Handlers, Job, Member, Plan, Pod, Queue, Rank, Received, Request, Scope, Signal, Sim, Slot, Sum, Uneven,
-    block_on, dims_create, wait_all, wait_any,
+    Zeroable, block_on, dims_create, wait_all, wait_any,
 };

@@ -134,6 +134,24 @@ impl<T: Pod, B: AsRef<[T]>> FromIterator<B> for Blocks<T> {
     }
 }
 
+/// Takes each vector as one block.
+///
+/// ```
+/// use tasuki::Blocks;
+/// tasuki::local(2, |job| {
+///     let lists: Vec<Vec<u64>> = vec![vec![], vec![7, 8]];
+///     let got = job.world().alltoall(&Blocks::from(lists))?;
+///     assert_eq!(got.values(), [vec![], vec![7, 8, 7, 8]][job.rank().0]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+impl<T: Pod> From<Vec<Vec<T>>> for Blocks<T> {
+    fn from(blocks: Vec<Vec<T>>) -> Blocks<T> {
+        blocks.into_iter().collect()
+    }
+}
+
 /// Marks values whose number differs between members, in a gather (MPI_Gatherv): `Uneven(&v)`, or `Uneven(v)` in a
 /// nonblocking one, or `Uneven(count)` in one that is prepared. All members mark theirs. Members pass no lengths of
 /// others: receivers learn them.

@@ -13,6 +13,10 @@ use tasuki_core::engine::ValueShape;
 /// const SUM: Handler<[u64], u64> = Handler::new("sum", |_: &HandlerCx<'_>, values: &[u64]| values.iter().sum());
 /// # let _ = (ADD, SUM);
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "a handler cannot take `{Self}`",
+    note = "it takes a value of a type that is `Pod`, or a slice `[T]` of such values"
+)]
 pub trait Argument: sealed::Sealed + 'static {
     /// The type of the value, or of the values of the slice.
     type Item: Pod;
@@ -25,6 +29,7 @@ pub trait Argument: sealed::Sealed + 'static {
     fn with<V>(bytes: &[u8], run: impl FnOnce(&Self) -> V) -> Option<V>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Pod> Argument for T {
     type Item = T;
     const IS_SLICE: bool = false;
@@ -48,6 +53,7 @@ impl<T: Pod> Argument for T {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Pod> Argument for [T] {
     type Item = T;
     const IS_SLICE: bool = true;
@@ -80,6 +86,11 @@ impl<T: Pod> Argument for [T] {
 /// const COUNT_UP: Handler<u64, [u64]> = Handler::new("count up", |_, &end| (0..end).collect::<Vec<u64>>());
 /// # let _ = COUNT_UP;
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "a handler cannot return `{Self}`",
+    note = "it returns a value of a type that is `Pod`, `()`, or a vector of such values, which is written `[T]`",
+    note = "a handler that may fail is made by `Handler::fallible`"
+)]
 pub trait Outcome: sealed::Sealed + 'static {
     /// What the handler's function returns, and what [`Request::wait`](crate::Request::wait) returns: the value, or
     /// a vector.
@@ -95,6 +106,7 @@ pub trait Outcome: sealed::Sealed + 'static {
     fn read(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Option<Self::Owned>>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Pod> Outcome for T {
     type Owned = T;
     type Item = T;
@@ -116,6 +128,7 @@ impl<T: Pod> Outcome for T {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Pod> Outcome for [T] {
     type Owned = Vec<T>;
     type Item = T;

@@ -28,6 +28,21 @@ pub struct Simulated<T> {
     pub trace: Vec<String>,
 }
 
+impl<T> Simulated<T> {
+    /// Returns the values of the ranks, in their order, without those of ranks that the simulation killed. If none was
+    /// killed, that is what [`local`](crate::local()) returns.
+    ///
+    /// ```
+    /// use tasuki::Sim;
+    /// let ranks = tasuki::sim(Sim::seed(7).ranks(3), |job| Ok(job.rank().index()))?.into_values();
+    /// assert_eq!(ranks, [0, 1, 2]);
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn into_values(self) -> Vec<T> {
+        self.values.into_iter().flatten().collect()
+    }
+}
+
 /// The number of lines of the trace at the end of an error.
 const LAST_LINES: usize = 20;
 

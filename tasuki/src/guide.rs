@@ -24,6 +24,7 @@ pages! {
     handlers_and_commands: "handlers-and-commands.md",
     asynchronous: "async.md",
     testing: "testing.md",
+    troubleshooting: "troubleshooting.md",
 }
 
 #[cfg(test)]

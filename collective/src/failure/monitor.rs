@@ -4,11 +4,11 @@ use crate::current_call::{CallWord, CurrentCall};
 use crate::failure::call_history::{CallHistory, CallMark};
 use crate::failure::call_log::CallLog;
 use crate::failure::call_notices::CallNotices;
-use crate::failure::fuzzy_wait::FuzzyWaits;
-use crate::failure::job_call::JobCalls;
-use crate::failure::job_call_kind::JobCall;
-use crate::failure::member::{CALLS, FUZZY, JOB, MonitoredMember, NOTICE, RECORD};
+use crate::failure::job_call::{JobCall, JobCalls};
+use crate::failure::member::{CALLS, MonitoredMember, NOTICE, RECORD};
+use crate::failure::published_wait::{Lane, PublishedWaits};
 use crate::failure::signature::CallSignature;
+use crate::plan::registry::Plans;
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,6 +34,8 @@ pub(crate) enum FailureReason {
     Bytes(u64, u64),
     /// Members made different calls, or calls with different arguments.
     Calls,
+    /// It waited in the second call, and that member in the first one, each for the other.
+    Waits(usize, CallSignature, CallSignature),
     /// An argument was wrong on that member.
     Argument,
     /// The program's own operation panicked or failed.
@@ -67,9 +69,10 @@ impl FailureReason {
 
     fn kind(self) -> ErrorKind {
         match self {
-            FailureReason::Bytes(..) | FailureReason::Calls | FailureReason::Argument => {
-                ErrorKind::Disagreement
-            }
+            FailureReason::Bytes(..)
+            | FailureReason::Calls
+            | FailureReason::Waits(..)
+            | FailureReason::Argument => ErrorKind::Disagreement,
             FailureReason::Program => ErrorKind::Program,
             FailureReason::Left(_) | FailureReason::Peer => ErrorKind::PeerFailed,
             FailureReason::System => ErrorKind::System,
@@ -86,17 +89,24 @@ impl FailureReason {
             FailureReason::Peer => [5, 0, 0],
             FailureReason::System => [6, 0, 0],
             FailureReason::Argument => [7, 0, 0],
+            FailureReason::Waits(member, theirs, ours) => {
+                [8 | (member as u64) << 8, theirs.bits(), ours.bits()]
+            }
         }
     }
 
     fn from_words([number, one, two]: [u64; 3]) -> FailureReason {
-        match number {
+        match number & 0xff {
             1 => FailureReason::Bytes(one, two),
             2 => FailureReason::Calls,
             3 => FailureReason::Program,
             4 => FailureReason::Left(Rank(one as usize)),
             5 => FailureReason::Peer,
             7 => FailureReason::Argument,
+            8 => {
+                let [theirs, ours] = [one, two].map(CallSignature::in_word);
+                FailureReason::Waits((number >> 8) as usize, theirs, ours)
+            }
             _ => FailureReason::System,
         }
     }
@@ -131,6 +141,12 @@ impl fmt::Display for FailureReason {
             }
             FailureReason::Calls => {
                 f.write_str("its members made different calls, or disagree about arguments")
+            }
+            FailureReason::Waits(member, theirs, ours) => {
+                write!(
+                    f,
+                    "it waited in {ours} and member {member} in {theirs}, each for the other to make its call"
+                )
             }
             FailureReason::Argument => {
                 f.write_str("an argument was wrong there, so it has not made the call")
@@ -167,7 +183,7 @@ pub(crate) trait EndsWithCommunicator: Send + Sync + fmt::Debug {
 /// A communicator's failure, as one member knows it.
 #[derive(Debug)]
 pub(crate) struct FailureMonitor {
-    fabric: Arc<dyn Fabric>,
+    pub(super) fabric: Arc<dyn Fabric>,
     pub(super) me: usize,
     pub(super) members: Box<[MonitoredMember]>,
     /// The number of each rank's alarm.
@@ -196,7 +212,7 @@ pub(crate) struct FailureMonitor {
     /// When a poll of a call looks again, in ns.
     look_at_ns: AtomicU64,
     pub(super) job_calls: JobCalls,
-    pub(super) fuzzy_waits: FuzzyWaits,
+    pub(super) waits: PublishedWaits,
 }
 
 /// Where members look for those in other calls.
@@ -209,6 +225,11 @@ enum CallRecords {
     Notices(Arc<CallNotices>),
     /// There is neither: the system has refused it.
     None,
+}
+
+/// A wait in the call that recreates the communicator goes on if that has failed.
+fn is_recreation(about: u32) -> bool {
+    about == Lane::Recreate.about(1)
 }
 
 /// The probe of a monitor, which does not keep the monitor.
@@ -235,14 +256,13 @@ impl FailureMonitor {
         alarm: u32,
         current_call: Arc<CurrentCall>,
         of_rank: &Arc<RankMonitors>,
+        plans: Plans,
     ) -> Result<Arc<FailureMonitor>, Cause> {
         let fabric = worker.shared_fabric().clone();
         let cell = fabric.own_signal(members[me].first + NOTICE)?;
         // Its count was 0 when the members agreed on it. Another member may have failed since.
         let notice = (cell, 0);
         let reads_words = worker.reaches_words();
-        let job_calls = JobCalls::new(fabric.own_signal(members[me].first + JOB)?);
-        let fuzzy_waits = FuzzyWaits::new(fabric.own_signal(members[me].first + FUZZY)?);
         let monitor = Arc::new_cyclic(|monitor: &Weak<FailureMonitor>| FailureMonitor {
             fabric,
             me,
@@ -261,8 +281,8 @@ impl FailureMonitor {
             of_rank: of_rank.clone(),
             tests: AtomicU64::new(0),
             look_at_ns: AtomicU64::new(0),
-            job_calls,
-            fuzzy_waits,
+            job_calls: JobCalls::default(),
+            waits: PublishedWaits::new(plans),
         });
         let mut all = of_rank.lock();
         all.retain(|monitor| monitor.strong_count() > 0);
@@ -356,7 +376,7 @@ impl FailureMonitor {
         self.report_reason(worker, call, FailureReason::Program);
     }
 
-    fn report_reason(&self, worker: &Worker, call: CallWord, reason: FailureReason) {
+    pub(super) fn report_reason(&self, worker: &Worker, call: CallWord, reason: FailureReason) {
         if self.check().is_ok() {
             self.report_raising(worker, call, reason, reason.raise());
         }
@@ -384,8 +404,14 @@ impl FailureMonitor {
             self.has_failed.store(true, Ordering::Relaxed);
         }
         let given_up = |member: usize| {
-            let call = CallWord::from_bits(self.record_of(member)?.call).job_call()?;
-            Some(format!("{} has reached its time limit on rank {}", call.name(), self.members[member].rank))
+            let record =
+                self.record_of(member).filter(|record| record.reason == FailureReason::Peer.words())?;
+            let call = CallWord::from_bits(record.call).job_call()?;
+            Some(format!(
+                "{}() has reached its time limit on rank {}",
+                call.name(),
+                self.members[member].rank
+            ))
         };
         let first = (0..self.members.len()).find_map(given_up);
         let first = first
@@ -412,13 +438,31 @@ impl FailureMonitor {
             worker.node_state().declare_dead(worker.rank(), &how, worker.now_ns());
             return;
         }
-        let others = self.members.iter().enumerate().filter(|(member, _)| *member != self.me && amount != 0);
-        for (_, member) in others {
+        for member in (0..self.members.len()).filter(|&member| member != self.me && amount != 0) {
             // Fails if that member has left, which needs no notice.
-            let _ = worker.raise(member.signal(NOTICE), amount);
-            let _ = worker.raise(GlobalAddress::new(member.rank, signal_offset(self.alarm)), 1);
+            let _ = worker.raise(self.members[member].signal(NOTICE), amount);
+            self.raise_alarm(worker, member);
         }
         self.end_calls();
+    }
+
+    pub(super) fn raise_alarm(&self, worker: &Worker, member: usize) {
+        let _ = worker.raise(GlobalAddress::new(self.members[member].rank, signal_offset(self.alarm)), 1);
+    }
+
+    pub(super) fn worker(&self) -> Option<Arc<Worker>> {
+        self.worker.upgrade()
+    }
+
+    /// Returns true if the communicator has failed because a member was in a call of the job, and another one was not.
+    pub(crate) fn is_about_job_calls(&self) -> bool {
+        let is_job_call = |call: &CallSignature| {
+            [JobCall::Barrier, JobCall::Alloc]
+                .map(|job| CallSignature::of_named(CallWord::of_job_call(job)))
+                .contains(call)
+        };
+        matches!(self.first_failure.get(), Some((_, FailureReason::Waits(_, theirs, ours)))
+            if [theirs, ours].into_iter().any(is_job_call))
     }
 
     /// Returns why calls of the communicator cannot succeed, for a poll. Now and then, also if only a look at all members
@@ -444,14 +488,15 @@ impl FailureMonitor {
         is_due
     }
 
-    /// Describes a condition that a task awaits. The task is polled now and then, so that it can look whether the call
+    /// Describes a condition that a task awaits, and what the probe is asked about meanwhile. The task is polled now and then, so that it can look whether the call
     /// can still be complete. Not in a simulation: its time would go on for ever, instead of ending in a deadlock that
     /// is reported.
-    pub(crate) fn awaited(worker: &Worker, condition: Condition) -> Awaited {
-        match worker.platform().lets_threads_sleep() {
-            true => Awaited { condition, again_at_ns: worker.now_ns().saturating_add(LOOK_AFTER_NS) },
-            false => Awaited::only(condition),
-        }
+    pub(crate) fn awaited(&self, worker: &Worker, condition: Condition, about: u32) -> Awaited {
+        let again_at_ns = match worker.platform().lets_threads_sleep() {
+            true => worker.now_ns().saturating_add(LOOK_AFTER_NS),
+            false => u64::MAX,
+        };
+        Awaited { condition, again_at_ns, probe: (self.probe, about) }
     }
 
     /// Counts a test of a call that is not complete. Returns true if the test should look whether members are in
@@ -473,11 +518,6 @@ impl FailureMonitor {
     fn end_calls(&self) {
         let calls = std::mem::take(&mut *self.lock_calls());
         calls.iter().filter_map(Weak::upgrade).for_each(|call| call.abandon());
-    }
-
-    /// Returns the name of the communicator.
-    pub(crate) fn communicator_name(&self) -> &str {
-        self.current_call.communicator_name()
     }
 
     /// Returns the number by which waits ask this monitor.
@@ -502,13 +542,13 @@ impl FailureMonitor {
         self.history.add(call)
     }
 
-    /// Replaces the error of a step by one that tells more. If compiled steps have found a member in another call, it
-    /// names the calls of both, if the log of calls still holds them. If a member has failed and has left the job since,
+    /// Replaces the error of a step by one that tells more. If it has found a member in another call, or with other calls
+    /// before, it names the first calls that differ, if the log of calls still holds them. If a member has failed and has left the job since,
     /// it is that failure, and not that the member has left.
     #[cold]
     pub(crate) fn explain(&self, error: Error, worker: &Worker, call: &dyn Fn() -> String) -> Error {
         let cause = match error.cause() {
-            Cause::Mismatch { peer: None, .. } => self.opened_log().and_then(CallLog::find_mismatch),
+            Cause::Mismatch { .. } => self.opened_log().and_then(CallLog::find_mismatch),
             Cause::PeerLeft { .. } => self.read_notice(),
             _ => None,
         };
@@ -524,6 +564,10 @@ impl FailureMonitor {
     /// Returns true if this member is in a blocking call of the communicator.
     pub(super) fn is_in_call(&self) -> bool {
         self.current_call.one_call.word() != 0
+    }
+
+    pub(super) fn word_of_call(&self) -> CallWord {
+        CallWord::from_bits(self.current_call.one_call.word())
     }
 
     /// Returns the log of calls, if this member has made a call.
@@ -583,21 +627,23 @@ impl Drop for FailureMonitor {
 }
 
 impl WaitProbe for MonitorProbe {
-    fn probe_error(&self) -> Option<Cause> {
+    fn probe_error(&self, about: u32) -> Option<Cause> {
         let monitor = self.monitor.upgrade()?;
         let find_mismatch = || match monitor.records.get()? {
-            CallRecords::Log(log) => {
-                let in_other_call = || monitor.find_job_call(log).or_else(|| monitor.find_fuzzy_wait(log));
-                log.find_mismatch().or_else(in_other_call)
-            }
+            CallRecords::Log(log) => log.find_mismatch(),
             CallRecords::Notices(notices) => notices.find_mismatch(),
             CallRecords::None => None,
         };
-        monitor.check().err().or_else(find_mismatch)
+        let error = monitor.check().err().or_else(find_mismatch);
+        error.or_else(|| monitor.find_crossed_wait(about)).filter(|_| !is_recreation(about))
     }
 
-    fn failure(&self) -> Option<Cause> {
-        self.monitor.upgrade()?.read_notice()
+    fn failure(&self, about: u32) -> Option<Cause> {
+        self.monitor.upgrade()?.read_notice().filter(|_| !is_recreation(about))
+    }
+
+    fn wait_ended(&self) {
+        self.monitor.upgrade().into_iter().for_each(|monitor| monitor.withdraw_wait());
     }
 
     fn is_urgent(&self) -> bool {
@@ -635,6 +681,7 @@ mod tests {
             FailureReason::Bytes(8, 16),
             FailureReason::Calls,
             FailureReason::Argument,
+            FailureReason::Waits(7, CallSignature::in_word(5), CallSignature::in_word(6)),
             FailureReason::Program,
             FailureReason::Left(Rank(7)),
             FailureReason::Peer,

@@ -123,11 +123,11 @@ pub(crate) fn mismatch(member: usize, theirs: CallSignature, ours: CallSignature
         return Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
     }
     if theirs == ours {
-        let text = format!("member {member} has made other calls before this one, {ours}, than this member");
-        return Cause::mismatch(
-            Some(member),
-            format!("{text}: members make the same calls in the same order"),
+        let text = format!(
+            "member {member} and this one are in {ours}, but have made different calls before: members make the same \
+             calls in the same order"
         );
+        return Cause::mismatch(Some(member), text);
     }
     if theirs.to_string() == ours.to_string() {
         let text =

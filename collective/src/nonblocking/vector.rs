@@ -95,7 +95,7 @@ impl Communicator {
         call: &str,
         blocks: impl FnOnce() -> Result<BlockExchange, Cause>,
     ) -> Result<BlockExchange> {
-        let word = CallWord::of_vector_call(what, values, root);
+        let word = CallWord::of_vector_call(what, values, root).nonblocking();
         self.check_root(root, word, &|| call.into())?;
         blocks().map_err(|cause| self.refuse_as(cause, word, &|| self.call_on(call)))
     }
@@ -110,7 +110,7 @@ impl Communicator {
         result: impl BlocksToResult<T, R>,
     ) -> Result<StartedCollective<R>> {
         let (word, signature) = words_of::<T>(what, values.len(), root);
-        self.start((word, signature.nonblocking()), call, |peers| async move {
+        self.start((word.nonblocking(), signature.nonblocking()), call, |peers| async move {
             let (all, ends) = blocks.run(&*peers, &values, room).await?;
             Ok(result(all, ends))
         })

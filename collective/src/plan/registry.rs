@@ -33,12 +33,13 @@ impl PlanRegistry {
     pub(crate) fn new(
         group: Group,
         monitor: Arc<FailureMonitor>,
+        plans: Plans,
         plan_bytes: Arc<AtomicU64>,
     ) -> Arc<PlanRegistry> {
         Arc::new(PlanRegistry {
             group,
             monitor,
-            plans: Plans::default(),
+            plans,
             nonblocking: Mutex::default(),
             shutdown_signal: OnceLock::new(),
             leaves_together: OnceLock::new(),

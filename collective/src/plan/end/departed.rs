@@ -107,18 +107,24 @@ impl DepartedMembers {
 }
 
 impl WaitProbe for DepartedMembers {
-    fn failure(&self) -> Option<Cause> {
+    fn failure(&self, _about: u32) -> Option<Cause> {
         self.monitor.upgrade()?.read_notice()
     }
 
-    fn probe_error(&self) -> Option<Cause> {
-        if let Some(cause) = self.monitor.upgrade().and_then(|monitor| monitor.check().err()) {
+    fn probe_error(&self, about: u32) -> Option<Cause> {
+        let find =
+            |monitor: &FailureMonitor| monitor.check().err().or_else(|| monitor.find_crossed_wait(about));
+        if let Some(cause) = self.monitor.upgrade().and_then(|monitor| find(&monitor)) {
             return Some(cause);
         }
         let made = self.made.load(Ordering::Relaxed);
         let is_short =
             |signals: &&DepartureSignal| signals.starts(&*self.fabric).is_some_and(|starts| starts < made);
         self.signals.iter().find(is_short).map(|signals| Cause::PeerLeft { peer: signals.by })
+    }
+
+    fn wait_ended(&self) {
+        self.monitor.upgrade().into_iter().for_each(|monitor| monitor.withdraw_wait());
     }
 
     fn is_urgent(&self) -> bool {

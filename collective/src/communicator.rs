@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tasuki_core::base::{Cause, Error, ErrorKind, Rank, Result};
-use tasuki_core::engine::{Worker, scoped_wait_probe, scoped_wait_probe_about, set_wait_probe};
+use tasuki_core::engine::{Worker, scoped_wait_probe_about, set_wait_probe};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Selection;
 
@@ -414,7 +414,7 @@ impl Communicator {
     pub fn recreate(&self) -> Result<Communicator> {
         let call = || self.call_on("recreate()");
         self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
-        if !self.monitor().begin_recreation() {
+        if self.monitor().lane_count(Lane::Recreate).swap(1, Ordering::Relaxed) > 0 {
             let text = "it was already recreated, or that has failed: use the new communicator";
             return Err(self.worker().fault(Cause::Argument(text.into()), call));
         }
@@ -584,7 +584,7 @@ impl Communicator {
             return Err(self.worker().fault(cause, call));
         }
         let alone = || {
-            let _monitored = scoped_wait_probe(monitor.job_call_probe(self.worker()));
+            let _monitored = scoped_wait_probe_about(monitor.probe(), Lane::JobAlone.about(0));
             body()
         };
         let outcome = match monitor.begin_job_call(what) {
@@ -627,11 +627,11 @@ impl Communicator {
     }
 
     /// Returns an error unless `root` is a member.
-    pub(crate) fn check_root(&self, root: Rank, word: CallWord, call: &dyn Fn() -> String) -> Result<()> {
+    pub(crate) fn check_root(&self, root: Rank, word: CallWord) -> Result<()> {
         if root.index() < self.size() {
             return Ok(());
         }
-        Err(self.refuse_as(self.messages().no_such_member(root), word, call))
+        Err(self.refuse_call(self.messages().no_such_member(root), word))
     }
 
     /// Refuses a collective call of that name, because an argument of this member is wrong. Returns the error, and makes
@@ -647,6 +647,12 @@ impl Communicator {
     pub(crate) fn refuse_as(&self, cause: Cause, word: CallWord, call: &dyn Fn() -> String) -> Error {
         self.monitor().report(self.worker(), word, &cause);
         self.worker().fault(cause, call)
+    }
+
+    /// Like [`refuse_as`](Self::refuse_as), for a call that its word names.
+    #[cold]
+    pub(crate) fn refuse_call(&self, cause: Cause, word: CallWord) -> Error {
+        self.refuse_as(cause, word, &|| self.call_of(word))
     }
 
     /// Names the collective call in an error of one of its steps, unless the error names it already. The memory of a step

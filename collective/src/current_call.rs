@@ -59,8 +59,6 @@ pub(crate) const VECTOR_CALLS: [(VectorCall, &str); 5] = [
 ];
 
 impl CallWord {
-    /// A call without a name.
-    pub(crate) const NAMELESS: CallWord = CallWord(CODE_NAMED << CODE_AT);
     /// A start of a plan.
     pub(crate) const START: CallWord = CallWord(CODE_NAMED << CODE_AT | NAMED_CALLS.len() as u64);
 
@@ -283,7 +281,7 @@ mod tests {
     /// Other members know only the name.
     #[test]
     fn other_members_know_the_name() {
-        assert_eq!(CallWord::NAMELESS.text("world"), None);
+        assert_eq!(CallWord::named("").text("world"), None);
         assert_eq!(CallWord::START.text("world").as_deref(), Some("plan.start(world)"));
         let word = CallWord::of(&CallKind::of::<u8>(CollectiveKind::Exscan, Rank(0), 8)).nonblocking();
         assert_eq!(word.text("world").as_deref(), Some("iexscan(8 bytes, world)"));

@@ -36,34 +36,22 @@ impl Communicator {
     }
 
     /// Returns an error unless `room` holds exactly a block of `count` values.
-    pub(crate) fn check_block(
-        &self,
-        room: usize,
-        count: usize,
-        word: CallWord,
-        call: &dyn Fn() -> String,
-    ) -> Result<()> {
+    pub(crate) fn check_block(&self, room: usize, count: usize, word: CallWord) -> Result<()> {
         if room == count {
             return Ok(());
         }
         let text = format!("there is room for {room} values, but a member's block has {count}");
-        Err(self.refuse_as(Cause::Argument(text), word, call))
+        Err(self.refuse_call(Cause::Argument(text), word))
     }
 
     /// Returns an error unless `room` holds exactly `count` values for each member.
-    pub(crate) fn check_room(
-        &self,
-        room: usize,
-        count: usize,
-        word: CallWord,
-        call: &dyn Fn() -> String,
-    ) -> Result<()> {
+    pub(crate) fn check_room(&self, room: usize, count: usize, word: CallWord) -> Result<()> {
         let wanted = self.size() * count;
         if room == wanted {
             return Ok(());
         }
         let size = self.size();
         let text = format!("{room} values are not {count} for each of {size} members, which are {wanted}");
-        Err(self.refuse_as(Cause::Argument(text), word, call))
+        Err(self.refuse_call(Cause::Argument(text), word))
     }
 }

@@ -4,7 +4,7 @@ use crate::current_call::{CallWord, CurrentCall};
 use crate::failure::call_history::{CallHistory, CallMark};
 use crate::failure::call_log::CallLog;
 use crate::failure::call_notices::CallNotices;
-use crate::failure::job_call::{JobCall, JobCalls};
+use crate::failure::job_call::JobCall;
 use crate::failure::member::{CALLS, MonitoredMember, NOTICE, RECORD};
 use crate::failure::published_wait::{Lane, PublishedWaits};
 use crate::failure::signature::CallSignature;
@@ -89,9 +89,7 @@ impl FailureReason {
             FailureReason::Peer => [5, 0, 0],
             FailureReason::System => [6, 0, 0],
             FailureReason::Argument => [7, 0, 0],
-            FailureReason::Waits(member, theirs, ours) => {
-                [8 | (member as u64) << 8, theirs.bits(), ours.bits()]
-            }
+            FailureReason::Waits(member, a, b) => [8 | (member as u64) << 8, a.bits(), b.bits()],
         }
     }
 
@@ -104,8 +102,8 @@ impl FailureReason {
             5 => FailureReason::Peer,
             7 => FailureReason::Argument,
             8 => {
-                let [theirs, ours] = [one, two].map(CallSignature::in_word);
-                FailureReason::Waits((number >> 8) as usize, theirs, ours)
+                let [a, b] = [one, two].map(CallSignature::in_word);
+                FailureReason::Waits((number >> 8) as usize, a, b)
             }
             _ => FailureReason::System,
         }
@@ -143,10 +141,7 @@ impl fmt::Display for FailureReason {
                 f.write_str("its members made different calls, or disagree about arguments")
             }
             FailureReason::Waits(member, theirs, ours) => {
-                write!(
-                    f,
-                    "it waited in {ours} and member {member} in {theirs}, each for the other to make its call"
-                )
+                write!(f, "it waited in {ours} and member {member} in {theirs}, each for the other")
             }
             FailureReason::Argument => {
                 f.write_str("an argument was wrong there, so it has not made the call")
@@ -205,13 +200,16 @@ pub(crate) struct FailureMonitor {
     /// The number of the probe by which waits ask this monitor. It lasts as long as the monitor, which plans and
     /// requests keep after their communicator is dropped.
     probe: u32,
-    worker: Weak<Worker>,
+    pub(super) worker: Weak<Worker>,
     of_rank: Arc<RankMonitors>,
     /// Number of tests of calls that were not complete.
     tests: AtomicU64,
     /// When a poll of a call looks again, in ns.
     look_at_ns: AtomicU64,
-    pub(super) job_calls: JobCalls,
+    /// True while a thread is in a call of the job. A second one at the same time is refused, and counts for nothing.
+    pub(super) is_in_job_call: AtomicBool,
+    /// True if a rank has given up a call of the job, as far as this one knows.
+    has_given_up_job_calls: AtomicBool,
     pub(super) waits: PublishedWaits,
 }
 
@@ -227,16 +225,11 @@ enum CallRecords {
     None,
 }
 
-/// A wait in the call that recreates the communicator goes on if that has failed.
-fn is_recreation(about: u32) -> bool {
-    about == Lane::Recreate.about(1)
-}
-
 /// The probe of a monitor, which does not keep the monitor.
 #[derive(Debug)]
-struct MonitorProbe {
-    monitor: Weak<FailureMonitor>,
-    reads_words: bool,
+pub(crate) struct MonitorProbe {
+    pub(crate) monitor: Weak<FailureMonitor>,
+    pub(crate) reads_words: bool,
 }
 
 /// The monitors of a rank, for its alarm.
@@ -281,7 +274,8 @@ impl FailureMonitor {
             of_rank: of_rank.clone(),
             tests: AtomicU64::new(0),
             look_at_ns: AtomicU64::new(0),
-            job_calls: JobCalls::default(),
+            is_in_job_call: AtomicBool::new(false),
+            has_given_up_job_calls: AtomicBool::new(false),
             waits: PublishedWaits::new(plans),
         });
         let mut all = of_rank.lock();
@@ -387,7 +381,7 @@ impl FailureMonitor {
     /// many they have made.
     #[cold]
     pub(crate) fn give_up_job_calls(&self, worker: &Worker, call: JobCall) {
-        self.job_calls.give_up();
+        self.has_given_up_job_calls.store(true, Ordering::Relaxed);
         let reason = FailureReason::Peer;
         self.report_raising(worker, CallWord::of_job_call(call), reason, reason.raise() + JOB_CALL_GIVEN_UP);
     }
@@ -396,22 +390,17 @@ impl FailureMonitor {
     pub(crate) fn job_calls_given_up(&self) -> Option<Cause> {
         let (cell, initial) = &self.notice;
         let is_noticed = || cell.read(&*self.fabric).wrapping_sub(*initial) >= JOB_CALL_GIVEN_UP;
-        if !self.job_calls.are_given_up() {
+        if !self.has_given_up_job_calls.load(Ordering::Relaxed) {
             if !is_noticed() {
                 return None;
             }
-            self.job_calls.give_up();
+            self.has_given_up_job_calls.store(true, Ordering::Relaxed);
             self.has_failed.store(true, Ordering::Relaxed);
         }
         let given_up = |member: usize| {
-            let record =
-                self.record_of(member).filter(|record| record.reason == FailureReason::Peer.words())?;
-            let call = CallWord::from_bits(record.call).job_call()?;
-            Some(format!(
-                "{}() has reached its time limit on rank {}",
-                call.name(),
-                self.members[member].rank
-            ))
+            let record = self.record_of(member).filter(|record| record.reason == FailureReason::Peer.words());
+            let (call, rank) = (CallWord::from_bits(record?.call).job_call()?, self.members[member].rank);
+            Some(format!("{}() has reached its time limit on rank {rank}", call.name()))
         };
         let first = (0..self.members.len()).find_map(given_up);
         let first = first
@@ -450,19 +439,12 @@ impl FailureMonitor {
         let _ = worker.raise(GlobalAddress::new(self.members[member].rank, signal_offset(self.alarm)), 1);
     }
 
-    pub(super) fn worker(&self) -> Option<Arc<Worker>> {
-        self.worker.upgrade()
-    }
-
     /// Returns true if the communicator has failed because a member was in a call of the job, and another one was not.
     pub(crate) fn is_about_job_calls(&self) -> bool {
-        let is_job_call = |call: &CallSignature| {
-            [JobCall::Barrier, JobCall::Alloc]
-                .map(|job| CallSignature::of_named(CallWord::of_job_call(job)))
-                .contains(call)
-        };
+        let calls = [JobCall::Barrier, JobCall::Alloc]
+            .map(|call| CallSignature::of_named(CallWord::of_job_call(call)));
         matches!(self.first_failure.get(), Some((_, FailureReason::Waits(_, theirs, ours)))
-            if [theirs, ours].into_iter().any(is_job_call))
+            if calls.contains(theirs) || calls.contains(ours))
     }
 
     /// Returns why calls of the communicator cannot succeed, for a poll. Now and then, also if only a look at all members
@@ -561,13 +543,9 @@ impl FailureMonitor {
         if let CallRecords::Log(log) = self.records() { Some(log) } else { None }
     }
 
-    /// Returns true if this member is in a blocking call of the communicator.
-    pub(super) fn is_in_call(&self) -> bool {
-        self.current_call.one_call.word() != 0
-    }
-
-    pub(super) fn word_of_call(&self) -> CallWord {
-        CallWord::from_bits(self.current_call.one_call.word())
+    /// Returns the word of the blocking call that this member is in, or 0.
+    pub(super) fn word_of_call(&self) -> u64 {
+        self.current_call.one_call.word()
     }
 
     /// Returns the log of calls, if this member has made a call.
@@ -621,7 +599,6 @@ impl Drop for FailureMonitor {
     fn drop(&mut self) {
         if let Some(worker) = self.worker.upgrade() {
             worker.wait_probes().remove(self.probe);
-            self.job_calls.probe().into_iter().for_each(|probe| worker.wait_probes().remove(probe));
         }
     }
 }
@@ -629,17 +606,25 @@ impl Drop for FailureMonitor {
 impl WaitProbe for MonitorProbe {
     fn probe_error(&self, about: u32) -> Option<Cause> {
         let monitor = self.monitor.upgrade()?;
+        if about == Lane::JobAlone.about(0) {
+            return monitor.job_calls_given_up();
+        }
         let find_mismatch = || match monitor.records.get()? {
             CallRecords::Log(log) => log.find_mismatch(),
             CallRecords::Notices(notices) => notices.find_mismatch(),
             CallRecords::None => None,
         };
         let error = monitor.check().err().or_else(find_mismatch);
-        error.or_else(|| monitor.find_crossed_wait(about)).filter(|_| !is_recreation(about))
+        // The call that recreates the communicator goes on if that has failed.
+        error.or_else(|| monitor.find_crossed_wait(about)).filter(|_| about != Lane::Recreate.about(1))
     }
 
     fn failure(&self, about: u32) -> Option<Cause> {
-        self.monitor.upgrade()?.read_notice().filter(|_| !is_recreation(about))
+        let monitor = self.monitor.upgrade()?;
+        if about == Lane::JobAlone.about(0) {
+            return monitor.job_calls_given_up();
+        }
+        monitor.read_notice().filter(|_| about != Lane::Recreate.about(1))
     }
 
     fn wait_ended(&self) {

@@ -26,7 +26,6 @@
 
 use crate::current_call::CallWord;
 use crate::failure::call_log::CallLog;
-use crate::failure::job_call::JobCall;
 use crate::failure::member::WAIT;
 use crate::failure::monitor::{FailureMonitor, FailureReason};
 use crate::failure::signature::CallSignature;
@@ -51,10 +50,19 @@ pub(crate) enum Lane {
     Recreate,
     /// Starts of a plan, which the number stands for.
     Start,
+    /// Calls of the job that are not compared with others.
+    JobAlone,
 }
 
-const LANES: [Lane; 6] =
-    [Lane::Call, Lane::FuzzyBarrier, Lane::JobBarrier, Lane::JobAlloc, Lane::Recreate, Lane::Start];
+/// The lanes with the names of their things, if those have none of their own.
+const LANES: [(Lane, &str); 6] = [
+    (Lane::Call, ""),
+    (Lane::FuzzyBarrier, "fuzzy_barrier"),
+    (Lane::JobBarrier, "job.barrier"),
+    (Lane::JobAlloc, "job.alloc"),
+    (Lane::Recreate, "recreate"),
+    (Lane::Start, "plan.start"),
+];
 const NUMBER_BITS: u32 = 29;
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 
@@ -65,21 +73,10 @@ impl Lane {
         (self as u32) << NUMBER_BITS | (number & NUMBER_MASK) as u32
     }
 
-    /// Returns the lane and the number; None: no thread waits.
-    fn of(about: u32) -> Option<(Lane, u64)> {
-        Some((*LANES.get((about >> NUMBER_BITS) as usize)?, u64::from(about) & NUMBER_MASK))
-    }
-
-    /// Returns the word for its things; None: they have words of their own.
-    fn word(self) -> Option<CallWord> {
-        match self {
-            Lane::Call => None,
-            Lane::FuzzyBarrier => Some(CallWord::named("fuzzy_barrier")),
-            Lane::JobBarrier => Some(CallWord::of_job_call(JobCall::Barrier)),
-            Lane::JobAlloc => Some(CallWord::of_job_call(JobCall::Alloc)),
-            Lane::Recreate => Some(CallWord::named("recreate")),
-            Lane::Start => Some(CallWord::START),
-        }
+    /// Returns the lane, the name of its things, and the number; None: no thread waits for anything of a lane.
+    fn of(about: u32) -> Option<(Lane, &'static str, u64)> {
+        let (lane, name) = *LANES.get((about >> NUMBER_BITS) as usize)?;
+        Some((lane, name, u64::from(about) & NUMBER_MASK))
     }
 }
 
@@ -106,19 +103,16 @@ pub(super) struct PublishedWaits {
     maker: ThreadId,
     /// The last wait that was published, and whether it has not ended.
     last: Mutex<(PublishedWait, bool)>,
-    fuzzy_barriers: Arc<AtomicU64>,
-    pub(super) job_calls: AtomicU64,
-    recreations: AtomicU64,
+    /// How many things of each lane this member has begun, unless others count them. Calls of the job have one count.
+    begun: [Arc<AtomicU64>; LANES.len()],
     plans: Plans,
 }
 
 impl PublishedWaits {
     /// The calling thread makes the communicator, with those plans.
     pub(super) fn new(plans: Plans) -> PublishedWaits {
-        let [job_calls, recreations] = Default::default();
-        let (maker, fuzzy_barriers) = (thread::current().id(), Arc::default());
         let last = Mutex::new((PublishedWait::zeroed(), false));
-        PublishedWaits { maker, last, fuzzy_barriers, job_calls, recreations, plans }
+        PublishedWaits { maker: thread::current().id(), last, begun: Default::default(), plans }
     }
 
     fn last(&self) -> MutexGuard<'_, (PublishedWait, bool)> {
@@ -127,9 +121,9 @@ impl PublishedWaits {
 }
 
 impl FailureMonitor {
-    /// Returns the number of fuzzy barriers that this member has started, which their owner counts.
-    pub(crate) fn fuzzy_started(&self) -> Arc<AtomicU64> {
-        self.waits.fuzzy_barriers.clone()
+    /// Returns the count of things that this member has begun of a lane without other counts.
+    pub(crate) fn lane_count(&self, lane: Lane) -> &Arc<AtomicU64> {
+        &self.waits.begun[lane as usize]
     }
 
     /// Returns what a probe is asked about in a wait for the call that this member has begun last.
@@ -137,51 +131,45 @@ impl FailureMonitor {
         Lane::Call.about(self.log().map_or(0, CallLog::calls))
     }
 
-    /// Notes that this member recreates the communicator. Returns false if it has done so before.
-    pub(crate) fn begin_recreation(&self) -> bool {
-        self.waits.recreations.swap(1, Ordering::Relaxed) == 0
-    }
-
     /// Returns how many things of a lane this member has begun, or starts of that plan; None: all, if it has freed
     /// the plan.
     fn begun(&self, lane: Lane, plan: u64) -> Option<u64> {
         match lane {
             Lane::Call => Some(self.log().map_or(0, CallLog::calls)),
-            Lane::FuzzyBarrier => Some(self.waits.fuzzy_barriers.load(Ordering::Relaxed)),
-            Lane::JobBarrier | Lane::JobAlloc => Some(self.waits.job_calls.load(Ordering::Relaxed)),
-            Lane::Recreate => Some(self.waits.recreations.load(Ordering::Relaxed)),
             Lane::Start => {
                 let plans = self.waits.plans.lock().unwrap_or_else(PoisonError::into_inner);
                 plans.get(plan).map(|plan| plan.starts())
             }
+            Lane::JobAlloc => self.begun(Lane::JobBarrier, plan),
+            _ => Some(self.lane_count(lane).load(Ordering::Relaxed)),
         }
     }
 
     fn has_begun(&self, wait: &PublishedWait) -> bool {
-        let begun = Lane::of(wait.lane as u32).and_then(|(lane, plan)| self.begun(lane, plan));
+        let begun = Lane::of(wait.lane as u32).and_then(|(lane, _, plan)| self.begun(lane, plan));
         begun.is_none_or(|begun| begun >= wait.number)
     }
 
     /// Returns what this thread waits for. None: for no call of the communicator.
     fn own_wait(&self, about: u32) -> Option<PublishedWait> {
-        let (lane, low) = Lane::of(about)?;
+        let (lane, name, low) = Lane::of(about)?;
         let begun = self.begun(lane, low)?;
         let number = match lane {
-            Lane::Call if low == 0 => self.is_in_call().then_some(begun)?,
+            Lane::Call if low == 0 => (self.word_of_call() != 0).then_some(begun)?,
             Lane::Start => begun,
             _ => begun - (begun.wrapping_sub(low) & NUMBER_MASK),
         };
-        let call =
-            lane.word().map_or_else(|| self.log()?.call(number), |word| Some(CallSignature::of_named(word)));
+        let named = || Some(CallSignature::of_named(CallWord::named(name)));
+        let call = if lane == Lane::Call { self.log()?.call(number) } else { None };
         let lane = if lane == Lane::Start { about } else { lane.about(0) };
-        let (call, missed_by) = (call.unwrap_or(CallSignature::of_named(CallWord::NAMELESS)).bits(), [0; 2]);
+        let (call, missed_by) = (call.or_else(named)?.bits(), [0; 2]);
         Some(PublishedWait { lane: lane.into(), number, call, ticket: 0, missed_by })
     }
 
     /// Publishes what this thread waits for. Returns an error, and makes the communicator fail, if another member waits
     /// for something that this one has not begun, and has not begun what this one waits for.
     pub(crate) fn find_crossed_wait(&self, about: u32) -> Option<Cause> {
-        if thread::current().id() != self.waits.maker || !self.reads_words {
+        if !self.reads_words || thread::current().id() != self.waits.maker {
             return None;
         }
         let mut own = self.own_wait(about)?;
@@ -212,9 +200,12 @@ impl FailureMonitor {
             self.publish_wait(&mut last, PublishedWait { missed_by, ..own }, true);
         }
         drop(last); // a report and a raise call the fabric
-        let worker = self.worker()?;
+        let worker = self.worker.upgrade()?;
         if let Some((member, theirs)) = crossed {
-            let word = Lane::of(about)?.0.word().unwrap_or(self.word_of_call());
+            let word = match Lane::of(about)? {
+                (Lane::Call, ..) => CallWord::from_bits(self.word_of_call()),
+                (_, name, _) => CallWord::named(name),
+            };
             let (theirs, ours) = (CallSignature::in_word(theirs.call), CallSignature::in_word(own.call));
             self.report_reason(&worker, word, FailureReason::Waits(member, theirs, ours));
             let text = format!(

@@ -69,14 +69,13 @@ impl Communicator {
     fn start<R, F>(
         &self,
         (word, signature): (CallWord, CallSignature),
-        name: String,
         steps: impl FnOnce(Arc<CallChannel>) -> F,
     ) -> Result<StartedCollective<R>>
     where
         R: Send + 'static,
         F: Future<Output = Result<R>> + Send + 'static,
     {
-        let name = || self.call_on(&name);
+        let name = || self.call_of(word);
         self.check_call(&name)?;
         let calls = lock(&self.nonblocking.calls.0);
         self.start_in(calls, (word, signature), name().into(), steps)
@@ -343,7 +342,7 @@ impl Communicator {
         result: impl ValuesToResult<T, R>,
     ) -> Result<StartedCollective<Option<R>>> {
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
-        self.check_root(root, word_of(&kind), &|| self.call_of(word_of(&kind)))?;
+        self.check_root(root, word_of(&kind))?;
         let values = if self.rank() == root { self.placed_in(room, &values, &kind)? } else { values };
         let data = CallData::new(kind, self.rank().index(), values);
         self.start_kind(data, move |data| data.is_root().then(|| result(data.values)))
@@ -392,9 +391,7 @@ impl Communicator {
         let room = room.unwrap_or_else(|| vec![T::zeroed(); values.len()]);
         let data = self.data_of(CollectiveKind::Alltoall, Rank(0), count, values).with_room(room);
         self.check_blocks_of(&data)?;
-        self.check_room(data.result.len(), count, word_of(data.kind()), &|| {
-            self.call_of(word_of(data.kind()))
-        })?;
+        self.check_room(data.result.len(), count, word_of(data.kind()))?;
         self.start_kind(data, move |data| result(data.result))
     }
 
@@ -411,9 +408,7 @@ impl Communicator {
         let data = self.reduction_of(CollectiveKind::ReduceScatter, Rank(0), count, values, operation);
         let data = data.with_room(room);
         self.check_blocks_of(&data)?;
-        self.check_block(data.result.len(), count, word_of(data.kind()), &|| {
-            self.call_of(word_of(data.kind()))
-        })?;
+        self.check_block(data.result.len(), count, word_of(data.kind()))?;
         self.start_kind(data, move |data| result(data.into_own_block()))
     }
 
@@ -443,20 +438,20 @@ impl Communicator {
     /// has another length.
     fn placed_in<T: Pod>(&self, room: Option<Vec<T>>, values: &[T], kind: &CallKind) -> Result<Vec<T>> {
         let mut all = room.unwrap_or_else(|| vec![T::zeroed(); self.size() * values.len()]);
-        self.check_room(all.len(), values.len(), word_of(kind), &|| self.call_of(word_of(kind)))?;
+        self.check_room(all.len(), values.len(), word_of(kind))?;
         self.place_own(values, &mut all);
         Ok(all)
     }
 
     fn check_root_of<T: Pod>(&self, data: &CallData<T>) -> Result<()> {
         let kind = data.kind();
-        self.check_root(Rank(kind.root), word_of(kind), &|| self.call_of(word_of(kind)))
+        self.check_root(Rank(kind.root), word_of(kind))
     }
 
     /// Returns an error unless the values hold a block for each member.
     fn check_blocks_of<T: Pod>(&self, data: &CallData<T>) -> Result<()> {
         let kind = data.kind();
         let count = kind.bytes / size_of::<T>().max(1);
-        self.check_room(data.values.len(), count, word_of(kind), &|| self.call_of(word_of(kind)))
+        self.check_room(data.values.len(), count, word_of(kind))
     }
 }

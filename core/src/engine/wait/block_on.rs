@@ -10,7 +10,7 @@
 use crate::base::{Cause, Error, Rank, Result};
 use crate::engine::wait::condition::{Awaited, Condition, WaitEvent, describe_awaited};
 use crate::engine::wait::deadline::{Deadline, Limit};
-use crate::engine::wait::probe::ProbeScope;
+use crate::engine::wait::probe::scoped_wait_probe_about;
 use crate::engine::worker::Worker;
 use crate::node::node_state::RankStage;
 use std::cell::{Cell, RefCell};
@@ -183,7 +183,7 @@ impl CallGuard {
             let left = || Duration::from_nanos(end_ns.saturating_sub(worker.now_ns()));
             let next = if again_at_ns < until_ns { worker.deadline_after(left()) } else { deadline };
             let (number, about) = self.probe(&awaited);
-            let _asked = ProbeScope::select(number, about, ());
+            let _asked = scoped_wait_probe_about(number, about);
             let event = Arc::new(AnyAwaited { thread: self.thread.clone(), worker: worker.clone(), awaited });
             let waited = worker.wait(&Condition::Event(event.clone()), next, &|| event.call());
             // The next poll finds what the probe has found.

@@ -6,7 +6,7 @@
 //! probe from time to time, and ends with its error.
 
 use crate::base::Cause;
-use crate::engine::wait::deadline::{in_one_call, set_in_call};
+use crate::engine::wait::deadline::{CallScope, in_one_call, set_in_call};
 use std::cell::Cell;
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -60,22 +60,14 @@ pub fn scoped_wait_probe(number: u32) -> impl Drop {
 
 /// Like [`scoped_wait_probe`], for a wait for one of several things that the probe knows: it is asked `about` that one.
 pub fn scoped_wait_probe_about(number: u32, about: u32) -> impl Drop {
-    ProbeScope::select(number, about, in_one_call())
-}
-
-/// Selects the previous probe when it is dropped, and drops what it holds.
-pub(super) struct ProbeScope<S>(u64, S);
-
-impl<S> ProbeScope<S> {
-    pub(super) fn select(number: u32, about: u32, held: S) -> ProbeScope<S> {
-        ProbeScope(CURRENT_PROBE.replace(u64::from(about) << 32 | u64::from(number)), held)
+    struct RestoreOnDrop(u64, #[expect(dead_code, reason = "it ends the call when it is dropped")] CallScope);
+    impl Drop for RestoreOnDrop {
+        fn drop(&mut self) {
+            CURRENT_PROBE.set(self.0);
+        }
     }
-}
-
-impl<S> Drop for ProbeScope<S> {
-    fn drop(&mut self) {
-        CURRENT_PROBE.set(self.0);
-    }
+    let selected = u64::from(about) << 32 | u64::from(number);
+    RestoreOnDrop(CURRENT_PROBE.replace(selected), in_one_call())
 }
 
 fn about(selected: u64) -> u32 {

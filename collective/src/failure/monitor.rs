@@ -141,7 +141,7 @@ impl fmt::Display for FailureReason {
                 f.write_str("its members made different calls, or disagree about arguments")
             }
             FailureReason::Waits(member, theirs, ours) => {
-                write!(f, "it waited in {ours} and member {member} in {theirs}, each for the other")
+                write!(f, "{ours} here and {theirs} of member {member} waited for each other")
             }
             FailureReason::Argument => {
                 f.write_str("an argument was wrong there, so it has not made the call")
@@ -398,9 +398,12 @@ impl FailureMonitor {
             self.has_failed.store(true, Ordering::Relaxed);
         }
         let given_up = |member: usize| {
-            let record = self.record_of(member).filter(|record| record.reason == FailureReason::Peer.words());
-            let (call, rank) = (CallWord::from_bits(record?.call).job_call()?, self.members[member].rank);
-            Some(format!("{}() has reached its time limit on rank {rank}", call.name()))
+            let call = CallWord::from_bits(self.record_of(member)?.call).job_call()?;
+            Some(format!(
+                "{}() has reached its time limit on rank {}",
+                call.name(),
+                self.members[member].rank
+            ))
         };
         let first = (0..self.members.len()).find_map(given_up);
         let first = first

@@ -38,7 +38,8 @@ use tasuki_core::base::Cause;
 use tasuki_core::fabric::{LinePayload, SignalLine};
 use tasuki_core::segment::layout::LINE_PAYLOAD;
 
-/// Things that are begun one after the other. All members begin those of one lane in the same order.
+/// Things that are begun one after the other. All members begin those of one lane in the same order. Its place is that of
+/// its name in [`NAMES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lane {
     /// Calls in the call log, blocking or not. Number 0 is the blocking call under way.
@@ -54,15 +55,8 @@ pub(crate) enum Lane {
     JobAlone,
 }
 
-/// The lanes with the names of their things, if those have none of their own.
-const LANES: [(Lane, &str); 6] = [
-    (Lane::Call, ""),
-    (Lane::FuzzyBarrier, "fuzzy_barrier"),
-    (Lane::JobBarrier, "job.barrier"),
-    (Lane::JobAlloc, "job.alloc"),
-    (Lane::Recreate, "recreate"),
-    (Lane::Start, "plan.start"),
-];
+/// The names of what is in lanes; calls have names of their own.
+const NAMES: [&str; 6] = ["", "fuzzy_barrier", "job.barrier", "job.alloc", "recreate", "plan.start"];
 const NUMBER_BITS: u32 = 29;
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 
@@ -71,12 +65,6 @@ impl Lane {
     #[inline]
     pub(crate) fn about(self, number: u64) -> u32 {
         (self as u32) << NUMBER_BITS | (number & NUMBER_MASK) as u32
-    }
-
-    /// Returns the lane, the name of its things, and the number; None: no thread waits for anything of a lane.
-    fn of(about: u32) -> Option<(Lane, &'static str, u64)> {
-        let (lane, name) = *LANES.get((about >> NUMBER_BITS) as usize)?;
-        Some((lane, name, u64::from(about) & NUMBER_MASK))
     }
 }
 
@@ -101,21 +89,21 @@ const _: () = assert!(size_of::<PublishedWait>() <= LINE_PAYLOAD);
 pub(super) struct PublishedWaits {
     /// The thread that has made the communicator.
     maker: ThreadId,
-    /// The last wait that was published, and whether it has not ended.
-    last: Mutex<(PublishedWait, bool)>,
+    /// The wait that was published last.
+    last: Mutex<PublishedWait>,
     /// How many things of each lane this member has begun, unless others count them. Calls of the job have one count.
-    begun: [Arc<AtomicU64>; LANES.len()],
+    begun: [Arc<AtomicU64>; NAMES.len()],
     plans: Plans,
 }
 
 impl PublishedWaits {
     /// The calling thread makes the communicator, with those plans.
     pub(super) fn new(plans: Plans) -> PublishedWaits {
-        let last = Mutex::new((PublishedWait::zeroed(), false));
+        let last = Mutex::new(PublishedWait::zeroed());
         PublishedWaits { maker: thread::current().id(), last, begun: Default::default(), plans }
     }
 
-    fn last(&self) -> MutexGuard<'_, (PublishedWait, bool)> {
+    fn last(&self) -> MutexGuard<'_, PublishedWait> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -131,106 +119,93 @@ impl FailureMonitor {
         Lane::Call.about(self.log().map_or(0, CallLog::calls))
     }
 
-    /// Returns how many things of a lane this member has begun, or starts of that plan; None: all, if it has freed
-    /// the plan.
-    fn begun(&self, lane: Lane, plan: u64) -> Option<u64> {
-        match lane {
-            Lane::Call => Some(self.log().map_or(0, CallLog::calls)),
-            Lane::Start => {
+    /// Returns how many things of a lane this member has begun. None: all of that plan, which it has freed.
+    fn begun(&self, about: u64) -> Option<u64> {
+        const CALL: u64 = Lane::Call as u64;
+        const JOB_ALLOC: u64 = Lane::JobAlloc as u64;
+        const START: u64 = Lane::Start as u64;
+        match about >> NUMBER_BITS {
+            CALL => Some(self.log().map_or(0, CallLog::calls)),
+            JOB_ALLOC => self.begun(Lane::JobBarrier.about(0).into()),
+            START => {
                 let plans = self.waits.plans.lock().unwrap_or_else(PoisonError::into_inner);
-                plans.get(plan).map(|plan| plan.starts())
+                plans.get(about & NUMBER_MASK).map(|plan| plan.starts())
             }
-            Lane::JobAlloc => self.begun(Lane::JobBarrier, plan),
-            _ => Some(self.lane_count(lane).load(Ordering::Relaxed)),
+            lane => self.waits.begun.get(lane as usize).map(|count| count.load(Ordering::Relaxed)),
         }
-    }
-
-    fn has_begun(&self, wait: &PublishedWait) -> bool {
-        let begun = Lane::of(wait.lane as u32).and_then(|(lane, _, plan)| self.begun(lane, plan));
-        begun.is_none_or(|begun| begun >= wait.number)
     }
 
     /// Returns what this thread waits for. None: for no call of the communicator.
     fn own_wait(&self, about: u32) -> Option<PublishedWait> {
-        let (lane, name, low) = Lane::of(about)?;
-        let begun = self.begun(lane, low)?;
-        let number = match lane {
-            Lane::Call if low == 0 => (self.word_of_call() != 0).then_some(begun)?,
-            Lane::Start => begun,
-            _ => begun - (begun.wrapping_sub(low) & NUMBER_MASK),
+        let (about, place) = (u64::from(about), (about >> NUMBER_BITS) as usize);
+        let (low, begun) = (about & NUMBER_MASK, self.begun(about)?);
+        let is_start = place == Lane::Start as usize;
+        let number = match place == Lane::Call as usize && low == 0 {
+            true => (self.word_of_call() != 0).then_some(begun)?,
+            false if is_start => begun,
+            false => begun - (begun.wrapping_sub(low) & NUMBER_MASK),
         };
-        let named = || Some(CallSignature::of_named(CallWord::named(name)));
-        let call = if lane == Lane::Call { self.log()?.call(number) } else { None };
-        let lane = if lane == Lane::Start { about } else { lane.about(0) };
-        let (call, missed_by) = (call.or_else(named)?.bits(), [0; 2]);
-        Some(PublishedWait { lane: lane.into(), number, call, ticket: 0, missed_by })
+        let call = if place == Lane::Call as usize { self.log()?.call(number) } else { None };
+        let named = || CallSignature::of_named(CallWord::named(NAMES[place]));
+        let lane = if is_start { about } else { about - low };
+        Some(PublishedWait {
+            lane,
+            number,
+            call: call.unwrap_or_else(named).bits(),
+            ticket: 0,
+            missed_by: [0; 2],
+        })
     }
 
     /// Publishes what this thread waits for. Returns an error, and makes the communicator fail, if another member waits
     /// for something that this one has not begun, and has not begun what this one waits for.
-    pub(crate) fn find_crossed_wait(&self, about: u32) -> Option<Cause> {
+    pub(super) fn find_crossed_wait(&self, about: u32) -> Option<Cause> {
         if !self.reads_words || thread::current().id() != self.waits.maker {
             return None;
         }
-        let mut own = self.own_wait(about)?;
+        let (own, worker) = (self.own_wait(about)?, self.worker.upgrade()?);
         let mut last = self.waits.last();
-        let (before, is_under_way) = *last;
-        let is_same =
-            is_under_way && (before.lane, before.number, before.call) == (own.lane, own.number, own.call);
-        if is_same {
-            own = before;
-        } else {
-            own.ticket = before.ticket + 1;
-            self.publish_wait(&mut last, own, true);
+        if (last.lane, last.number, last.call) != (own.lane, own.number, own.call) {
+            let ticket = last.ticket + 1;
+            self.publish_wait(&mut last, PublishedWait { ticket, ..own });
         }
-        let others = (0..self.members.len()).filter(|&member| member != self.me);
-        let mut waiting = others.filter_map(|member| {
-            let theirs = self.wait_of(member)?;
-            let is_elsewhere = theirs.call != 0 && theirs.lane != own.lane && !self.has_begun(&theirs);
-            is_elsewhere.then_some((member, theirs))
-        });
-        let mut first = None;
-        let crossed = waiting.find(|&(member, theirs)| {
-            first.get_or_insert([member as u64 + 1, theirs.ticket]);
-            theirs.missed_by == [self.me as u64 + 1, own.ticket]
-        });
-        drop(waiting);
-        let first = first.filter(|missed_by| *missed_by != own.missed_by && crossed.is_none());
-        if let Some(missed_by) = first {
-            self.publish_wait(&mut last, PublishedWait { missed_by, ..own }, true);
+        let mut missed_by = None;
+        for member in (0..self.members.len()).filter(|&member| member != self.me) {
+            let waits_for_us =
+                |theirs: &PublishedWait| self.begun(theirs.lane).is_some_and(|begun| begun < theirs.number);
+            let is_elsewhere = |theirs: &PublishedWait| theirs.call != 0 && theirs.lane != own.lane;
+            let theirs = self.wait_of(member).filter(|theirs| is_elsewhere(theirs) && waits_for_us(theirs));
+            let Some(theirs) = theirs else { continue };
+            if theirs.missed_by == [self.me as u64 + 1, last.ticket] {
+                drop(last); // a report calls the fabric
+                let [theirs, ours] = [theirs.call, own.call].map(CallSignature::in_word);
+                let reason = FailureReason::Waits(member, theirs, ours);
+                self.report_reason(&worker, CallWord::from_bits(self.word_of_call()), reason);
+                let text = format!("{reason}: members make the same calls in the same order");
+                return Some(Cause::mismatch(Some(member), text));
+            }
+            missed_by.get_or_insert((member, [member as u64 + 1, theirs.ticket]));
         }
-        drop(last); // a report and a raise call the fabric
-        let worker = self.worker.upgrade()?;
-        if let Some((member, theirs)) = crossed {
-            let word = match Lane::of(about)? {
-                (Lane::Call, ..) => CallWord::from_bits(self.word_of_call()),
-                (_, name, _) => CallWord::named(name),
-            };
-            let (theirs, ours) = (CallSignature::in_word(theirs.call), CallSignature::in_word(own.call));
-            self.report_reason(&worker, word, FailureReason::Waits(member, theirs, ours));
-            let text = format!(
-                "member {member} waits in {theirs}, which this one has not begun, while this one waits in {ours}, which \
-                 that one has not begun: members make the same calls in the same order"
-            );
-            return Some(Cause::mismatch(Some(member), text));
-        }
-        if let Some([member, _]) = first {
-            self.raise_alarm(&worker, member as usize - 1);
+        if let Some((member, missed_by)) = missed_by.filter(|(_, missed_by)| *missed_by != last.missed_by) {
+            let wait = PublishedWait { missed_by, ..*last };
+            self.publish_wait(&mut last, wait);
+            drop(last);
+            self.raise_alarm(&worker, member);
         }
         None
     }
 
     /// Withdraws the wait of this thread, which has ended.
-    pub(crate) fn withdraw_wait(&self) {
+    pub(super) fn withdraw_wait(&self) {
         let mut last = self.waits.last();
-        if last.1 && thread::current().id() == self.waits.maker {
-            let ended = PublishedWait { call: 0, ..last.0 };
-            self.publish_wait(&mut last, ended, false);
+        if last.call != 0 && thread::current().id() == self.waits.maker {
+            let ended = PublishedWait { call: 0, ..*last };
+            self.publish_wait(&mut last, ended);
         }
     }
 
-    fn publish_wait(&self, last: &mut (PublishedWait, bool), wait: PublishedWait, is_under_way: bool) {
-        *last = (wait, is_under_way);
+    fn publish_wait(&self, last: &mut PublishedWait, wait: PublishedWait) {
+        *last = wait;
         if let Ok(SignalLine::Direct(line)) = self.fabric.line(self.members[self.me].signal(WAIT)) {
             let count = line.cell().counter().load(Ordering::Relaxed) + 1;
             line.write(LinePayload::of(&wait), count);

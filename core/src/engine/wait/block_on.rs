@@ -187,8 +187,7 @@ impl CallGuard {
             let event = Arc::new(AnyAwaited { thread: self.thread.clone(), worker: worker.clone(), awaited });
             let waited = worker.wait(&Condition::Event(event.clone()), next, &|| event.call());
             // The next poll finds what the probe has found.
-            let is_of_probe = number != 0 && worker.check().is_ok();
-            *has_failed = waited.as_ref().is_err_and(|error| !error.is_timeout()) && !is_of_probe;
+            *has_failed = waited.as_ref().is_err_and(|error| !error.is_timeout()) && worker.check().is_err();
             timer.timeout = waited.err();
         }
         timer.is_over = until_ns < u64::MAX && worker.now_ns() >= until_ns;

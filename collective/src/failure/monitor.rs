@@ -6,9 +6,8 @@ use crate::failure::call_log::CallLog;
 use crate::failure::call_notices::CallNotices;
 use crate::failure::job_call::JobCall;
 use crate::failure::member::{CALLS, MonitoredMember, NOTICE, RECORD};
-use crate::failure::published_wait::{Lane, PublishedWaits};
+use crate::failure::published_wait::{Lane, PublishedWaits, StartedPlans};
 use crate::failure::signature::CallSignature;
-use crate::plan::registry::Plans;
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -249,7 +248,7 @@ impl FailureMonitor {
         alarm: u32,
         current_call: Arc<CurrentCall>,
         of_rank: &Arc<RankMonitors>,
-        plans: Plans,
+        plans: Arc<dyn StartedPlans>,
     ) -> Result<Arc<FailureMonitor>, Cause> {
         let fabric = worker.shared_fabric().clone();
         let cell = fabric.own_signal(members[me].first + NOTICE)?;

@@ -26,15 +26,17 @@
 
 use crate::current_call::CallWord;
 use crate::failure::call_log::CallLog;
+use crate::failure::job_call::JobCall;
 use crate::failure::member::WAIT;
 use crate::failure::monitor::{FailureMonitor, FailureReason};
 use crate::failure::signature::CallSignature;
-use crate::plan::registry::Plans;
 use bytemuck::{Pod, Zeroable};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use tasuki_core::base::Cause;
+use tasuki_core::engine::scoped_wait_probe_about;
 use tasuki_core::fabric::{LinePayload, SignalLine};
 use tasuki_core::segment::layout::LINE_PAYLOAD;
 
@@ -93,12 +95,18 @@ pub(super) struct PublishedWaits {
     last: Mutex<PublishedWait>,
     /// How many things of each lane this member has begun, unless others count them. Calls of the job have one count.
     begun: [Arc<AtomicU64>; NAMES.len()],
-    plans: Plans,
+    plans: Arc<dyn StartedPlans>,
+}
+
+/// The plans of a communicator.
+pub(crate) trait StartedPlans: fmt::Debug + Send + Sync {
+    /// Returns how many starts of a plan this member has made. None: it has freed the plan.
+    fn starts(&self, plan: u64) -> Option<u64>;
 }
 
 impl PublishedWaits {
     /// The calling thread makes the communicator, with those plans.
-    pub(super) fn new(plans: Plans) -> PublishedWaits {
+    pub(super) fn new(plans: Arc<dyn StartedPlans>) -> PublishedWaits {
         let last = Mutex::new(PublishedWait::zeroed());
         PublishedWaits { maker: thread::current().id(), last, begun: Default::default(), plans }
     }
@@ -108,7 +116,21 @@ impl PublishedWaits {
     }
 }
 
+/// A call of the job under way, whose waits ask the probe of the world.
+struct ActiveJobCall<'m, P>(&'m FailureMonitor, P);
+
 impl FailureMonitor {
+    /// Begins a call of the job. None: the communicator has failed, members cannot read each other's words, or another
+    /// thread is in a call of the job, so that this one will be refused.
+    pub(crate) fn begin_job_call(&self, what: JobCall) -> Option<impl Drop> {
+        if !self.reads_words || self.check().is_err() || self.is_in_job_call.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let number = self.lane_count(Lane::JobBarrier).fetch_add(1, Ordering::Relaxed) + 1;
+        let lane = if what == JobCall::Barrier { Lane::JobBarrier } else { Lane::JobAlloc };
+        Some(ActiveJobCall(self, scoped_wait_probe_about(self.probe(), lane.about(number))))
+    }
+
     /// Returns the count of things that this member has begun of a lane without other counts.
     pub(crate) fn lane_count(&self, lane: Lane) -> &Arc<AtomicU64> {
         &self.waits.begun[lane as usize]
@@ -127,10 +149,7 @@ impl FailureMonitor {
         match about >> NUMBER_BITS {
             CALL => Some(self.log().map_or(0, CallLog::calls)),
             JOB_ALLOC => self.begun(Lane::JobBarrier.about(0).into()),
-            START => {
-                let plans = self.waits.plans.lock().unwrap_or_else(PoisonError::into_inner);
-                plans.get(about & NUMBER_MASK).map(|plan| plan.starts())
-            }
+            START => self.waits.plans.starts(about & NUMBER_MASK),
             lane => self.waits.begun.get(lane as usize).map(|count| count.load(Ordering::Relaxed)),
         }
     }
@@ -216,5 +235,11 @@ impl FailureMonitor {
         let cell = self.cell(member, WAIT)?;
         let count = cell.counter().load(Ordering::Acquire); // SYNC signal-raise
         cell.payload(count, size_of::<PublishedWait>() / 8).filter(|_| count != 0).map(|payload| payload.to())
+    }
+}
+
+impl<P> Drop for ActiveJobCall<'_, P> {
+    fn drop(&mut self) {
+        self.0.is_in_job_call.store(false, Ordering::Relaxed);
     }
 }

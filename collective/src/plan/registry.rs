@@ -2,6 +2,7 @@
 
 use crate::deferred_free::DeferredFree;
 use crate::failure::monitor::FailureMonitor;
+use crate::failure::published_wait::StartedPlans;
 use crate::group::Group;
 use crate::plan::state::PlanState;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,6 +28,12 @@ pub(crate) struct PlanRegistry {
     pub(crate) is_freed: Arc<AtomicBool>,
     /// Bytes of this rank's parts of plans, of all its communicators.
     pub(crate) plan_bytes: Arc<AtomicU64>,
+}
+
+impl StartedPlans for Mutex<DeferredFree<PlanState>> {
+    fn starts(&self, plan: u64) -> Option<u64> {
+        self.lock().unwrap_or_else(PoisonError::into_inner).get(plan).map(|plan| plan.starts())
+    }
 }
 
 impl PlanRegistry {

@@ -472,9 +472,9 @@ impl FailureMonitor {
         is_due
     }
 
-    /// Describes a condition that a task awaits, and what the probe is asked about meanwhile. The task is polled now and then, so that it can look whether the call
-    /// can still be complete. Not in a simulation: its time would go on for ever, instead of ending in a deadlock that
-    /// is reported.
+    /// Describes a condition that a task awaits, and what the probe is asked about meanwhile. The task is polled now
+    /// and then, so that it can look whether the call can still be complete. Not in a simulation: its time would go
+    /// on for ever, instead of ending in a deadlock that is reported.
     pub(crate) fn awaited(&self, worker: &Worker, condition: Condition, about: u32) -> Awaited {
         let again_at_ns = match worker.platform().lets_threads_sleep() {
             true => worker.now_ns().saturating_add(LOOK_AFTER_NS),
@@ -526,9 +526,9 @@ impl FailureMonitor {
         self.history.add(call)
     }
 
-    /// Replaces the error of a step by one that tells more. If it has found a member in another call, or with other calls
-    /// before, it names the first calls that differ, if the log of calls still holds them. If a member has failed and has left the job since,
-    /// it is that failure, and not that the member has left.
+    /// Replaces the error of a step by one that tells more. If it has found a member in another call, or with other
+    /// calls before, it names the first calls that differ, if the log of calls still holds them. If a member has
+    /// failed and has left the job since, it is that failure, and not that the member has left.
     #[cold]
     pub(crate) fn explain(&self, error: Error, worker: &Worker, call: &dyn Fn() -> String) -> Error {
         let cause = match error.cause() {

@@ -6,10 +6,11 @@
 //! So if each of two members waits for something that the other one has not begun, both wait for ever.
 //!
 //! A member publishes what it waits for once it has waited long: a *lane* (calls, fuzzy barriers, calls of the job,
-//! recreation, or starts of one plan), the number in that lane, a name for errors, and a ticket, which is new for each wait. Only the
-//! member itself knows what it has begun. So it also publishes the ticket of a wait of another member for something
-//! that it has not begun, and raises the alarm of that member, which looks again. A member that reads its own ticket
-//! there, from a member that waits for something that this one has not begun, makes the communicator fail.
+//! recreation, or starts of one plan), the number in that lane, a name for errors, and a ticket, which is new for
+//! each wait. Only the member itself knows what it has begun. So it also publishes the ticket of a wait of another
+//! member for something that it has not begun, and raises the alarm of that member, which looks again. A member that
+//! reads its own ticket there, from a member that waits for something that this one has not begun, makes the
+//! communicator fail.
 //!
 //! *No false alarm.* Between two looks a waiting thread begins nothing. But other threads of the rank may: they may use
 //! nonblocking calls, plans and fuzzy barriers in an order of their own. So only waits of the thread that has made the

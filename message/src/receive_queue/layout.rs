@@ -2,7 +2,7 @@
 //!
 //! | word | holds |
 //! |---|---|
-//! | main | the ticket + 1 (its low 40 bits); the kind of the values (20 bits); the form (4 bits) |
+//! | main | the ticket + 1 (its low 24 bits); how many tickets ago its sender wrote its last message, 0 if not among these buffers (16 bits); the kind of the values (20 bits); the form (4 bits) |
 //! | 0 | the slot (32 bits); the sender's rank (24 bits); the length of a message in the line (8 bits) |
 //! | 1 | the context |
 //! | 2-5 | the bytes of a short message; or its length, and for one that stays at its sender: where, its offer, and the signal to raise |
@@ -14,9 +14,10 @@ use tasuki_core::segment::GlobalAddress;
 /// Largest message that its line holds, in bytes.
 pub(crate) const INLINE_MAX: usize = (SLOT_PAYLOAD - 2) * 8;
 
-const TICKET_AT: u32 = 24;
+const TICKET_AT: u32 = 40;
+const BEFORE_AT: u32 = 24;
 const KIND_AT: u32 = 4;
-const _: () = assert!(KIND_AT + ValueKind::BITS <= TICKET_AT);
+const _: () = assert!(KIND_AT + ValueKind::BITS <= BEFORE_AT);
 
 /// Where the bytes of a message are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +51,9 @@ pub(crate) struct Header {
     pub(crate) slot: u32,
     pub(crate) context: u64,
     pub(crate) kind: ValueKind,
+    /// How many tickets ago its sender wrote its last message; 0 if that was longer ago than there are buffers. Lines may
+    /// arrive in another order than they were written.
+    pub(crate) before: u16,
     pub(crate) place: Place,
 }
 
@@ -90,7 +94,7 @@ impl Place {
 impl Header {
     /// The header of a message that is not there.
     pub(crate) fn void(source: Rank) -> Header {
-        Header { source, slot: 0, context: 0, kind: ValueKind::BYTES, place: Place::Void }
+        Header { source, slot: 0, context: 0, kind: ValueKind::BYTES, before: 0, place: Place::Void }
     }
 
     /// Returns the words of the line for that ticket.
@@ -104,8 +108,8 @@ impl Header {
                 (3, 0, [len, from.bits(), state.bits(), u64::from(number) << 32 | u64::from(signal)])
             }
         };
-        let main =
-            ticket.wrapping_add(1) << TICKET_AT | u64::from(self.kind.bits()) << KIND_AT | form;
+        let number = ticket.wrapping_add(1) << TICKET_AT | u64::from(self.before) << BEFORE_AT;
+        let main = number | u64::from(self.kind.bits()) << KIND_AT | form;
         let first = u64::from(self.slot) << 32 | u64::from(self.source.to_word()) << 8 | u64::from(len);
         (main, [first, self.context, a, b, c, d])
     }
@@ -130,6 +134,7 @@ impl Header {
             slot: (first >> 32) as u32,
             context,
             kind: ValueKind::from_bits((main >> KIND_AT) as u32),
+            before: (main >> BEFORE_AT) as u16,
             place,
         }
     }
@@ -155,6 +160,7 @@ mod tests {
                 slot: u32::MAX - 1,
                 context: 1 << 63,
                 kind: ValueKind::of::<[f32; 3]>(),
+                before: u16::MAX - 1,
                 place,
             };
             let words = header.encode(ticket);

@@ -22,8 +22,9 @@
 //!    example by its slot, leaves a gap, which `consumed` does not pass: otherwise ticket `t + N` would overwrite a
 //!    message that nobody has read.
 //!
-//! The messages of one sender arrive in the order in which it sends them. Nothing is promised across senders. Both
-//! counters may lie on another rank than the receiver.
+//! The messages of one sender are received in the order in which it sends them, also where lines arrive in another order:
+//! each line says how many tickets ago its sender wrote the last one. Nothing is promised across senders. Both counters
+//! may lie on another rank than the receiver.
 //!
 //! Source: Sumimoto and others, Methods for Memory Saving Communication Library Using Remote Atomic Memory Communication,
 //! the scheme that acquires a receive buffer. The paper does not say how the receiver knows that a buffer is filled, nor

@@ -176,11 +176,20 @@ impl ReceiveQueue {
             let header = self.header(share, ticket);
             if header.place == Place::Void {
                 self.take(share, ticket)?;
-            } else if wanted.is(&header) {
+            } else if wanted.is(&header) && self.follows(share, ticket, &header) {
                 return Ok(Some(ticket));
             }
         }
         Ok(None)
+    }
+
+    /// Returns true if the last message of the same sender before that one has arrived: lines may arrive in another order
+    /// than they were written.
+    fn follows(&self, share: usize, ticket: u64, header: &Header) -> bool {
+        let (before, tickets) = (u64::from(header.before), &self.shares[share].1);
+        let previous = ticket.wrapping_sub(before);
+        let is_open = before != 0 && before <= ticket.wrapping_sub(tickets.head()) && !tickets.is_taken(previous);
+        !is_open || self.is_there(share, previous)
     }
 
     /// Checks the type of a message, and claims it if it stays at its sender. Returns `None` if its sender has taken it

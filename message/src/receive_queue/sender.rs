@@ -101,6 +101,8 @@ pub struct ReceiveQueueSender {
     tickets: SenderTickets,
     /// A ticket that was drawn and not used, because the limit of its call was reached.
     drawn: Option<u64>,
+    /// The ticket of its last message.
+    last: Option<u64>,
 }
 
 impl ReceiveQueueSender {
@@ -120,7 +122,7 @@ impl ReceiveQueueSender {
         // From here on, dropping it closes the queue.
         let access = QueueAccess { worker: worker.clone(), address, description, lines, share };
         let tickets = SenderTickets::new(share.slots, counters.consumed()?);
-        Ok(ReceiveQueueSender { access: Arc::new(access), progress: progress.clone(), tickets, drawn: None })
+        Ok(ReceiveQueueSender { access: Arc::new(access), progress: progress.clone(), tickets, drawn: None, last: None })
     }
 
     /// The queue that it sends to.
@@ -147,7 +149,7 @@ impl ReceiveQueueSender {
             self.access.worker.put(self.access.area_of(ticket), bytes)?;
             Place::Area(bytes.len() as u64)
         };
-        self.write(ticket, &Header { source: self.access.worker.rank(), slot, context, kind, place })
+        self.write(ticket, Header { source: self.access.worker.rank(), slot, context, kind, before: 0, place })
     }
 
     /// Draws a ticket and waits until its buffer is free.
@@ -170,10 +172,14 @@ impl ReceiveQueueSender {
 
     /// Writes the line of a ticket, also if the fabric refuses it at first.
     #[inline]
-    fn write(&self, ticket: u64, header: &Header) -> Result<()> {
-        match self.access.write_line(ticket, header) {
+    fn write(&mut self, ticket: u64, header: Header) -> Result<()> {
+        let before = self.last.map_or(0, |last| ticket.wrapping_sub(last));
+        self.last = Some(ticket);
+        let before = if before < self.access.share.slots { before as u16 } else { 0 };
+        let header = Header { before, ..header };
+        match self.access.write_line(ticket, &header) {
             Ok(()) => Ok(()),
-            Err(refused) => self.write_again(ticket, header, refused),
+            Err(refused) => self.write_again(ticket, &header, refused),
         }
     }
 
@@ -208,7 +214,7 @@ impl ReceiveQueueSender {
             let offer = progress.offers.make(worker).inspect_err(|_| self.drawn = Some(ticket))?;
             let offered = offer.describe(registered.address(), bytes.len() as u64)?;
             let place = Place::Offered(offered);
-            self.write(ticket, &Header { source: worker.rank(), slot, context, kind, place })?;
+            self.write(ticket, Header { source: worker.rank(), slot, context, kind, before: 0, place })?;
             offer.wait(access.receiver(), &call)
         })
     }

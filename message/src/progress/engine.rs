@@ -334,6 +334,10 @@ impl Agent for ProgressEngine {
         self.watch_state.note_change();
     }
 
+    fn again_at_ns(&self) -> u64 {
+        self.continuations.again_at_ns()
+    }
+
     fn is_busy(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0 || self.continuations.any_under_way()
     }

@@ -171,25 +171,36 @@ impl ReceiveQueue {
     /// Finds the oldest message of a share that is wanted, also behind others.
     #[cold]
     fn find_behind(&mut self, share: usize, wanted: Wanted) -> Result<Option<u64>> {
-        let open: Vec<u64> = self.shares[share].1.open().filter(|&ticket| self.is_there(share, ticket)).collect();
-        for ticket in open {
+        // More may arrive during the search, also of a sender whose later message was found already. They do not count.
+        let tickets = &self.shares[share].1;
+        let there: Vec<u64> = tickets.open().filter(|&ticket| self.is_there(share, ticket)).collect();
+        for &ticket in &there {
             let header = self.header(share, ticket);
             if header.place == Place::Void {
                 self.take(share, ticket)?;
-            } else if wanted.is(&header) && self.follows(share, ticket, &header) {
+            } else if wanted.is(&header) && self.follows(share, ticket, &header, &there) {
                 return Ok(Some(ticket));
             }
         }
         Ok(None)
     }
 
-    /// Returns true if the last message of the same sender before that one has arrived: lines may arrive in another order
-    /// than they were written.
-    fn follows(&self, share: usize, ticket: u64, header: &Header) -> bool {
-        let (before, tickets) = (u64::from(header.before), &self.shares[share].1);
-        let previous = ticket.wrapping_sub(before);
-        let is_open = before != 0 && before <= ticket.wrapping_sub(tickets.head()) && !tickets.is_taken(previous);
-        !is_open || self.is_there(share, previous)
+    /// Returns true if all messages of the same sender before that one have arrived: lines may arrive in another order than
+    /// they were written.
+    fn follows(&self, share: usize, mut ticket: u64, header: &Header, there: &[u64]) -> bool {
+        let tickets = &self.shares[share].1;
+        let mut before = u64::from(header.before);
+        while before != 0 && before <= ticket.wrapping_sub(tickets.head()) {
+            ticket = ticket.wrapping_sub(before);
+            if tickets.is_taken(ticket) {
+                return true; // and so were those before it, or they are in the side store
+            }
+            if !there.contains(&ticket) {
+                return false;
+            }
+            before = u64::from(self.header(share, ticket).before);
+        }
+        true
     }
 
     /// Checks the type of a message, and claims it if it stays at its sender. Returns `None` if its sender has taken it

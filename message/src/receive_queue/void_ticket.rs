@@ -66,6 +66,10 @@ impl Continuation for VoidTicket {
         self.is_under_way() && self.access.worker.now_ns() >= self.look_at_ns.load(Ordering::Relaxed)
     }
 
+    fn again_at_ns(&self) -> u64 {
+        if self.is_under_way() { self.look_at_ns.load(Ordering::Relaxed) } else { u64::MAX }
+    }
+
     fn is_under_way(&self) -> bool {
         !self.is_over.load(Ordering::Relaxed)
     }

@@ -131,6 +131,7 @@ impl Worker {
             self.fail_commands_of_departed_ranks();
             self.node_helper().replace(self.node_state());
             let waited_ns = now.saturating_sub(last_useful_ns); // a thread that had something to do stays awake
+            let until_ns = until_ns.min(self.agent().map_or(u64::MAX, |agent| agent.again_at_ns()));
             let until_ns = self.publish_deadline(self.commands().until_room(until_ns, now), start, now);
             let met = |condition: &Condition| {
                 self.met(condition)

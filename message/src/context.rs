@@ -6,6 +6,7 @@ use crate::progress::engine::ProgressEngine;
 use crate::progress::finalize::FinalizeHook;
 use crate::progress::operation::MessageOp;
 use crate::protocol::late_match::LateMatches;
+use crate::receive_queue::{ReceiveQueueAddress, ReceiveQueueOptions, ReceiveQueueSender, ReceiveQueue};
 use crate::slot::arena;
 use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex, bank_number};
 use crate::slot::encoding::{self, SHORT_MAX};
@@ -242,6 +243,16 @@ impl Context {
     /// Lets the waker thread serve the rank until it leaves.
     pub fn serve_in_background(&self) -> Result<()> {
         self.progress.serve_in_background(&self.worker)
+    }
+
+    /// Makes a receive queue of this rank.
+    pub fn receive_queue(&self, options: &ReceiveQueueOptions) -> Result<ReceiveQueue> {
+        ReceiveQueue::new(&self.worker, &self.progress, options)
+    }
+
+    /// Opens a receive queue, to send to it.
+    pub fn open_receive_queue(&self, address: ReceiveQueueAddress) -> Result<ReceiveQueueSender> {
+        ReceiveQueueSender::open(&self.worker, &self.progress, address)
     }
 
     /// Returns the number of the context, which no other context of the job has or ever had.

@@ -197,6 +197,16 @@ macro_rules! each_case {
             Everywhere "G17" 2..=2 dropped_receives::g17_threads_drop_receives;
             Everywhere "G17" 2..=2 dropped_receives::g17_an_outstanding_receive_gets_the_message;
             Everywhere "G17" 2..=2 dropped_receives::g17_cancelled_scopes_lose_nothing;
+            Everywhere "F1 F11" 1..=8 receive_queues::f1_many_senders_few_buffers;
+            Everywhere "F3" 1..=4 receive_queues::f3_tickets_wrap;
+            Everywhere "F5" 1..=5 receive_queues::f5_counters_on_other_ranks;
+            Everywhere "F9" 1..=3 receive_queues::f9_messages_are_taken_out_of_order;
+            Everywhere "F10" 1..=3 receive_queues::f10_other_slots_fill_the_queue;
+            Everywhere "F" 1..=4 receive_queues::f_senders_that_give_up_stop_nobody;
+            Everywhere "F" 1..=5 receive_queues::f_long_messages_stay_at_their_senders;
+            Everywhere "F" 1..=3 receive_queues::f_queues_are_dropped;
+            Everywhere "F" 1..=4 receive_queues::f_receives_end_when_all_others_have_left;
+            Everywhere "F" 1..=2 receive_queues::f_senseless_queues_are_refused;
             Everywhere "types" 1..=3 typed_messages::types_that_differ_are_errors_on_both_sides;
             Everywhere "types" 1..=3 typed_messages::bytes_match_any_type;
             Everywhere "types" 1..=3 typed_messages::types_of_the_program_differ;

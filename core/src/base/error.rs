@@ -251,6 +251,11 @@ pub enum Cause {
         /// The time since its death.
         ago: Duration,
     },
+    /// The receive queue that a call sends to was dropped.
+    QueueClosed {
+        /// The rank that received from it.
+        peer: Rank,
+    },
     /// A rank left the job while this call still needed it.
     PeerLeft {
         /// The rank that left.
@@ -360,7 +365,7 @@ impl Cause {
             Poisoned { cause, .. } | Failed { cause, .. } => cause.kind(),
             CommunicatorFailed { kind, .. } => *kind,
             TimedOut { .. } => ErrorKind::TimedOut,
-            PeerDied { .. } | PeerLeft { .. } | Predecessor { .. } | Untaken { .. } | NotSent { .. } => {
+            PeerDied { .. } | PeerLeft { .. } | QueueClosed { .. } | Predecessor { .. } | Untaken { .. } | NotSent { .. } => {
                 ErrorKind::PeerFailed
             }
             NoMemory { .. } | NoRoomAtPeer { .. } => ErrorKind::NoMemory,
@@ -374,7 +379,7 @@ impl Cause {
     pub fn peer(&self) -> Option<Rank> {
         use Cause::*;
         match self {
-            PeerDied { peer, .. } | PeerLeft { peer } | NotSent { peer } | Untaken { peer, .. } => {
+            PeerDied { peer, .. } | PeerLeft { peer } | QueueClosed { peer } | NotSent { peer } | Untaken { peer, .. } => {
                 Some(*peer)
             }
             Mismatch { peer, .. } | NoRoomAtPeer { peer, .. } | Disagree { peer, .. } => *peer,
@@ -457,6 +462,7 @@ impl fmt::Display for Cause {
             TimedOut { after } => write!(f, "timed out after {after:.1?}"),
             PeerDied { peer, how, ago } => write!(f, "rank {peer} died ({how}) {ago:.0?} ago"),
             PeerLeft { peer } => write!(f, "rank {peer} has left the job"),
+            QueueClosed { peer } => write!(f, "rank {peer} has dropped the receive queue"),
             Predecessor { report } => {
                 write!(f, "not started, because an operation that it was ordered after failed ({report})")
             }

@@ -89,6 +89,9 @@ impl Cause {
             PeerDied { .. } => {
                 "this call failed because that rank died: see its own error, or what `tasuki run` reports about it"
             }
+            QueueClosed { .. } => {
+                "a receiver should drop its queue after the last message only: tell it how many will come"
+            }
             PeerLeft { .. } => {
                 "a rank may leave only when no other rank needs it any more: end with a barrier"
             }

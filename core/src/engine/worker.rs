@@ -90,6 +90,11 @@ pub trait Agent: Send + Sync + Debug {
     /// Wakes no task for the condition of that number any more.
     fn forget_awaited(&self, number: u64);
 
+    /// Returns when `advance` has something to do although nothing has happened, in ns of the platform's clock.
+    fn again_at_ns(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Returns true if there is unfinished work that a peer's store may complete and for which no helper is woken.
     fn is_busy(&self) -> bool;
 

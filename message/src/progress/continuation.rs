@@ -13,6 +13,11 @@ pub trait Continuation: Send + Sync + Debug {
     /// Returns true if some of its work is unfinished and no thread waits for it.
     fn is_under_way(&self) -> bool;
 
+    /// Returns when it can resume although no signal is raised, in ns of the platform's clock.
+    fn again_at_ns(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Ends its work if that can never be complete. Called now and then while a task awaits it.
     fn end_if_impossible(&self) {}
 
@@ -98,6 +103,15 @@ impl Continuations {
             Waker::from(Arc::new(ContinuationWaker { continuation, is_running: self.is_running.clone() }))
         };
         ready.map(call).collect()
+    }
+
+    /// Returns when the first of them can resume although no signal is raised.
+    pub(crate) fn again_at_ns(&self) -> u64 {
+        let mut all = Vec::new();
+        if self.is_any() {
+            self.change(|continuations| all.clone_from(continuations));
+        }
+        all.iter().map(|one| one.again_at_ns()).min().unwrap_or(u64::MAX)
     }
 
     pub(crate) fn any_under_way(&self) -> bool {

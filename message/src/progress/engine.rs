@@ -13,6 +13,7 @@ use crate::progress::waker_thread;
 use crate::progress::watch_state::WatchState;
 use crate::protocol::outcome::Outcome;
 use crate::protocol::ring::Rings;
+use crate::receive_queue::{Offers, RetiredQueues};
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::bank_state::BankCounts;
 use crate::slot::retired::RetiredEntries;
@@ -77,6 +78,8 @@ pub struct ProgressEngine {
     /// True if the waker thread stays although no task waits.
     serves: AtomicBool,
     pub(crate) poll_spin: PollSpin,
+    pub(crate) offers: Offers,
+    pub(crate) retired_queues: Arc<RetiredQueues>,
 }
 
 impl ProgressEngine {
@@ -329,6 +332,10 @@ impl Agent for ProgressEngine {
     fn forget_awaited(&self, number: u64) {
         drop(self.awaited.remove(number));
         self.watch_state.note_change();
+    }
+
+    fn again_at_ns(&self) -> u64 {
+        self.continuations.again_at_ns()
     }
 
     fn is_busy(&self) -> bool {

@@ -3,6 +3,7 @@
 
 mod buffered_sends;
 mod job_memory;
+mod receive_queue;
 pub(crate) mod request;
 pub(crate) mod scope;
 pub(crate) mod scope_list;
@@ -13,6 +14,7 @@ pub(crate) mod slot;
 pub use crate::member::Peer;
 pub use buffered_sends::{check_send_buffer, set_send_buffer};
 pub use job_memory::{recv_into, send_from};
+pub use receive_queue::{ReceiveQueue, ReceiveQueueAddress, ReceiveQueueSender};
 pub use request::{RecvRequest, SendRequest};
 pub use scope_request::ScopeRequest;
 pub use scope_values::ScopeValues;

@@ -14,7 +14,7 @@ use crate::engine::trace::Recorder;
 use crate::engine::wait::condition::Condition;
 use crate::engine::wait::deadline::Deadline;
 use crate::engine::worker::Worker;
-use crate::fabric::{Accept, Accepted, Atomic, Refused, Width};
+use crate::fabric::{Accept, Accepted, Atomic, AtomicKind, Refused, Width};
 use crate::os::copy;
 use crate::segment::GlobalAddress;
 use std::cell::Cell;
@@ -92,6 +92,15 @@ impl Worker {
             Some(place) => Ok(unsafe { width.load(place) }),
             None => self.get_word_as_bytes(from, width),
         }
+    }
+
+    /// Reads a word of eight bytes that other ranks change atomically, if this thread may access it directly. What was
+    /// written before the word can be read afterwards.
+    #[inline]
+    pub fn peek_word(&self, at: GlobalAddress) -> Option<u64> {
+        let load = Atomic { kind: AtomicKind::Load, operand: 0, width: Width::W8 };
+        // SAFETY: `word` has just returned the place.
+        self.word(at, Width::W8).map(|place| unsafe { load.apply(place) })
     }
 
     #[cold]

@@ -16,6 +16,11 @@ pub trait WaitEvent: Send + Sync + Debug {
     /// Returns the only rank that can cause the event, and the stage from which on that rank will not.
     fn impossible_after(&self) -> Option<(Rank, RankStage)>;
 
+    /// Returns true if the event needs any of the other ranks, and none in particular.
+    fn needs_another_rank(&self) -> bool {
+        false
+    }
+
     /// Returns true if reports show a wait for it. A thread that only serves waits for nothing that ends by itself.
     fn is_reported(&self) -> bool {
         true

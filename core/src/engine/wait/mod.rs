@@ -133,6 +133,7 @@ impl Worker {
             self.fail_commands_of_departed_ranks();
             self.node_helper().replace(self.node_state());
             let waited_ns = now.saturating_sub(last_useful_ns); // a thread that had something to do stays awake
+            let until_ns = until_ns.min(self.agent().map_or(u64::MAX, |agent| agent.again_at_ns()));
             let until_ns = self.publish_deadline(self.commands().until_room(until_ns, now), start, now);
             let met = |condition: &Condition| {
                 self.met(condition)
@@ -253,13 +254,14 @@ impl Worker {
 
     /// Returns a cause if all ranks that could raise the signal have left. Checks the condition once more after that.
     fn peers_left(&self, condition: &Condition) -> Option<Cause> {
-        let is_past = |rank: Rank, stage: RankStage| self.node_state().rank_state(rank).stage() >= stage;
+        let is_gone = |rank: Rank| self.node_state().rank_state(rank).stage() >= RankStage::Leaving;
+        let mut others = Rank::all(self.size()).filter(|&rank| rank != self.rank());
         if let Condition::Event(event) = condition {
-            return self.left_before(&**event);
+            let last = others.clone().next_back().filter(|_| event.needs_another_rank() && others.all(is_gone));
+            let left = last.filter(|_| !event.happened()).map(|peer| Cause::PeerLeft { peer });
+            return left.or_else(|| self.left_before(&**event));
         }
         let Condition::Signal(_, _, from) = condition else { return None };
-        let is_gone = |rank: Rank| is_past(rank, RankStage::Leaving);
-        let mut others = Rank::all(self.size()).filter(|&rank| rank != self.rank());
         let peer = match *from {
             Some(peer) => (peer != self.rank() && is_gone(peer)).then_some(peer)?,
             None => others.clone().next_back().filter(|_| others.all(is_gone))?,

@@ -6,5 +6,6 @@ pub mod interrupted_messages;
 pub mod message_requests;
 pub mod messages;
 pub mod peers;
+pub mod receive_queues;
 pub mod slot_bank_reuse;
 pub mod typed_messages;

@@ -1,0 +1,430 @@
+//! The memory of a receive queue, and how senders find it.
+//!
+//! | what | where |
+//! |---|---|
+//! | lines of the buffers | units of the receiver's arena, 128 lines each |
+//! | areas of the buffers, and after them a description of the queue | local memory of the receiver |
+//! | counters of a share of the buffers | a table in the arena of any rank |
+//!
+//! | bytes of the counters | hold |
+//! |---|---|
+//! | 0-7 | tickets drawn |
+//! | 64-71 | tickets consumed |
+//! | 72-79 | the key of the queue; 0 if the place is free, 1 if the queue was dropped |
+//! | 80-87 | how many senders have it open |
+//!
+//! A sender adds itself to the senders before it compares the key. The owner that drops the queue changes the key before
+//! it reads the number of senders, and frees nothing while there are any. So a sender that has found the right key may
+//! use counters and lines until it is dropped; and one whose queue is gone gets an error.
+
+use crate::receive_queue::layout::empty_word;
+use crate::receive_queue::tickets::TicketMemory;
+use crate::slot::arena::{self, LINES, at, atomic8};
+use bytemuck::{Pod, Zeroable};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_core::engine::Worker;
+use tasuki_core::fabric::{AtomicKind, SlotWord, SlotWrite, Slots};
+use tasuki_core::segment::GlobalAddress;
+
+/// Offset of the table of counters in the arena.
+const COUNTERS: u64 = 32 << 10;
+/// Bytes of an entry: two cache lines, since senders write one and the receiver the other.
+const ENTRY: u64 = 128;
+/// How many shares of receive queues have their counters on one rank.
+pub(crate) const ENTRIES_MAX: u64 = 128;
+/// Buffers whose lines are in a unit.
+const UNIT_BUFFERS: u64 = 128;
+const _: () = assert!(UNIT_BUFFERS <= LINES as u64);
+
+const DRAWN: u64 = 0;
+const CONSUMED: u64 = 64;
+const KEY: u64 = 72;
+const SENDERS: u64 = 80;
+
+const FREE: u64 = 0;
+const DROPPED: u64 = 1;
+
+/// Largest number of buffers of a queue.
+const SLOTS_MAX: u64 = 1 << 16;
+/// Largest number of shares.
+const SHARES_MAX: usize = 64;
+
+/// Names a receive queue, so that senders find it. Plain data, which may be sent to any rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct ReceiveQueueAddress {
+    description: u64,
+    key: u64,
+}
+
+impl ReceiveQueueAddress {
+    /// The rank that receives.
+    pub fn rank(&self) -> Rank {
+        GlobalAddress::from_bits(self.description).rank()
+    }
+}
+
+impl ReceiveQueueAddress {
+    pub(crate) fn key(&self) -> u64 {
+        self.key
+    }
+}
+
+impl fmt::Display for ReceiveQueueAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "receive queue of rank {}", self.rank())
+    }
+}
+
+/// How a receive queue is made.
+#[derive(Clone, Debug)]
+pub struct ReceiveQueueOptions {
+    /// Number of messages that it holds; rounded up to a power of two in each share.
+    pub slots: usize,
+    /// Bytes of the longest message that a buffer holds; longer ones stay at their senders until they are received.
+    pub bytes_per_slot: usize,
+    /// The ranks that have the counters of a share each.
+    pub counters: Vec<Rank>,
+    /// The number of the first ticket, for tests of numbers that wrap.
+    pub first_ticket: u64,
+}
+
+/// The counters of a share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counters<'m> {
+    pub(crate) worker: &'m Worker,
+    pub(crate) at: GlobalAddress,
+}
+
+impl Counters<'_> {
+    fn add(&self, word: u64, amount: u64) -> Result<u64> {
+        self.worker.atomic(self.at.add(word), atomic8(AtomicKind::Add, amount))
+    }
+
+    fn read(&self, word: u64) -> Result<u64> {
+        self.worker.atomic(self.at.add(word), atomic8(AtomicKind::Load, 0))
+    }
+
+    /// Returns true if the queue was dropped, or is not the one of that key.
+    pub(crate) fn is_closed(&self, key: u64) -> Result<bool> {
+        Ok(self.read(KEY)? != key)
+    }
+
+    /// Adds this sender. Error: there is no such queue any more.
+    pub(crate) fn open(&self, key: u64, receiver: Rank) -> Result<()> {
+        self.add(SENDERS, 1)?;
+        if self.is_closed(key)? {
+            self.close()?;
+            return Err(Cause::QueueClosed { peer: receiver }.into());
+        }
+        Ok(())
+    }
+
+    /// Removes this sender.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.add(SENDERS, 1_u64.wrapping_neg()).map(drop)
+    }
+
+    /// The address of the number of tickets consumed.
+    pub(crate) fn consumed_at(&self) -> GlobalAddress {
+        self.at.add(CONSUMED)
+    }
+}
+
+impl TicketMemory for Counters<'_> {
+    type Error = Error;
+
+    #[inline]
+    fn draw(&self) -> Result<u64> {
+        self.add(DRAWN, 1)
+    }
+
+    #[inline]
+    fn consumed(&self) -> Result<u64> {
+        self.read(CONSUMED) // SYNC queue-consumed
+    }
+
+    #[inline]
+    fn consume(&self, count: u64) -> Result<()> {
+        self.add(CONSUMED, count).map(drop) // SYNC queue-consumed
+    }
+}
+
+/// A part of the buffers with counters of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Share {
+    pub(crate) counters: GlobalAddress,
+    /// Its first buffer.
+    pub(crate) first: u64,
+    /// The number of its buffers, a power of two.
+    pub(crate) slots: u64,
+}
+
+impl Share {
+    /// Returns the buffer of a ticket.
+    #[inline(always)]
+    pub(crate) fn buffer(&self, ticket: u64) -> u64 {
+        self.first + (ticket & (self.slots - 1))
+    }
+
+    pub(crate) fn counters<'m>(&self, worker: &'m Worker) -> Counters<'m> {
+        Counters { worker, at: self.counters }
+    }
+}
+
+/// Where a queue is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Description {
+    pub(crate) key: u64,
+    pub(crate) bytes_per_slot: u64,
+    pub(crate) area: GlobalAddress,
+    pub(crate) shares: Vec<Share>,
+    units: Vec<u32>,
+}
+
+/// Words of a description before its lists.
+const HEAD_WORDS: usize = 5;
+
+impl Description {
+    fn words(&self) -> Vec<u64> {
+        let counts = [self.shares.len() as u64, self.units.len() as u64];
+        let mut words = vec![self.key, self.bytes_per_slot, self.area.bits(), counts[0], counts[1]];
+        words.extend(self.shares.iter().flat_map(|share| [share.counters.bits(), share.first, share.slots]));
+        words.extend(self.units.iter().map(|&unit| u64::from(unit)));
+        words
+    }
+
+    /// Reads the description of a queue.
+    pub(crate) fn read(worker: &Worker, address: ReceiveQueueAddress) -> Result<Description> {
+        let receiver = address.rank();
+        worker.check_rank(receiver)?;
+        let closed = || Error::from(Cause::QueueClosed { peer: receiver });
+        let at = GlobalAddress::from_bits(address.description);
+        let get = |from: GlobalAddress, words: &mut [u64]| {
+            worker.get(from, bytemuck::cast_slice_mut(words)).map_err(|error| match error.cause() {
+                Cause::Stale { .. } | Cause::OutOfRange { .. } => closed(),
+                _ => error,
+            })
+        };
+        let mut head = [0; HEAD_WORDS];
+        get(at, &mut head)?;
+        let [key, bytes_per_slot, area, shares, units] = head;
+        let is_sound = key == address.key && shares <= SHARES_MAX as u64 && units <= SLOTS_MAX / UNIT_BUFFERS;
+        if !is_sound {
+            return Err(closed());
+        }
+        let mut lists = vec![0; 3 * shares as usize + units as usize];
+        get(at.add(8 * HEAD_WORDS as u64), &mut lists)?;
+        let (shares, units) = lists.split_at(3 * shares as usize);
+        let share = |words: &[u64]| Share {
+            counters: GlobalAddress::from_bits(words[0]),
+            first: words[1],
+            slots: words[2],
+        };
+        Ok(Description {
+            key,
+            bytes_per_slot,
+            area: GlobalAddress::from_bits(area),
+            shares: shares.chunks(3).map(share).collect(),
+            units: units.iter().map(|&unit| unit as u32).collect(),
+        })
+    }
+
+    /// Returns the place of a buffer's area.
+    pub(crate) fn area_of(&self, buffer: u64) -> GlobalAddress {
+        self.area.add(buffer * self.bytes_per_slot)
+    }
+
+    /// Opens the lines of the buffers.
+    pub(crate) fn lines(&self, worker: &Worker, receiver: Rank) -> Result<QueueLines> {
+        let slots = |&unit: &u32| Slots::new(worker.shared_fabric(), arena::unit_at(receiver, unit));
+        Ok(QueueLines(self.units.iter().map(slots).collect::<Result<_, Cause>>()?))
+    }
+}
+
+/// The lines of all buffers.
+#[derive(Debug)]
+pub(crate) struct QueueLines(Box<[Slots<LINES>]>);
+
+impl QueueLines {
+    #[inline(always)]
+    pub(crate) fn of(&self, buffer: u64) -> (&Slots<LINES>, usize) {
+        (&self.0[(buffer / UNIT_BUFFERS) as usize], (buffer % UNIT_BUFFERS) as usize)
+    }
+
+    /// Reads the main word of a buffer's line.
+    #[inline(always)]
+    pub(crate) fn main(&self, buffer: u64) -> u64 {
+        let (slots, line) = self.of(buffer);
+        slots.read(line, SlotWord::Main)
+    }
+}
+
+/// The memory of a queue, as its receiver has it.
+#[derive(Debug)]
+pub(crate) struct QueueMemory {
+    worker: Arc<Worker>,
+    retired: Arc<RetiredQueues>,
+    pub(crate) description: Description,
+    pub(crate) address: ReceiveQueueAddress,
+    local: u64,
+}
+
+/// Numbers of the queues of this process.
+static KEYS: AtomicU64 = AtomicU64::new(DROPPED + 1);
+
+impl QueueMemory {
+    /// Makes the memory of a queue.
+    pub(crate) fn new(
+        worker: &Arc<Worker>,
+        retired: &Arc<RetiredQueues>,
+        options: &ReceiveQueueOptions,
+    ) -> Result<QueueMemory> {
+        let ReceiveQueueOptions { slots, bytes_per_slot, counters, first_ticket } = options;
+        retired.free(worker)?;
+        let shares = counters.len();
+        if shares == 0 || shares > SHARES_MAX || *slots < shares || *slots as u64 > SLOTS_MAX {
+            let text = format!(
+                "a receive queue of {slots} slots with counters on {shares} ranks: it has 1 to {SLOTS_MAX} slots, and \
+                 counters on 1 to {SHARES_MAX} ranks, each with a slot at least"
+            );
+            return Err(Cause::Argument(text).into());
+        }
+        counters.iter().try_for_each(|&rank| worker.check_rank(rank))?;
+        let share_slots = (slots.div_ceil(shares) as u64).next_power_of_two();
+        let slots = share_slots * shares as u64;
+        let bytes_per_slot = bytes_per_slot.checked_next_multiple_of(8).map_or(u64::MAX, |bytes| bytes as u64);
+        let units = slots.div_ceil(UNIT_BUFFERS) as usize;
+        let description_bytes = 8 * (HEAD_WORDS + 3 * shares + units) as u64;
+        let area_bytes = bytes_per_slot.checked_mul(slots).and_then(|bytes| bytes.checked_add(description_bytes));
+        let too_much = || {
+            let text = format!("a receive queue of {slots} slots of {bytes_per_slot} bytes exceeds the address range");
+            Error::from(Cause::Argument(text))
+        };
+        let bytes = area_bytes.ok_or_else(too_much)?;
+        let local = worker.registry().allocate_local(bytes)?;
+        let key = KEYS.fetch_add(1, Ordering::Relaxed) << 24 | u64::from(worker.rank().to_word());
+        let area = GlobalAddress::new(worker.rank(), local);
+        let description_at = area.add(bytes - description_bytes);
+        // From here on, dropping it frees what was taken.
+        let mut memory = QueueMemory {
+            worker: worker.clone(),
+            retired: retired.clone(),
+            description: Description { key, bytes_per_slot, area, shares: Vec::new(), units: Vec::new() },
+            address: ReceiveQueueAddress { description: description_at.bits(), key },
+            local,
+        };
+        for _ in 0..units {
+            memory.description.units.push(arena::take(worker, worker.rank())?);
+        }
+        for (number, &home) in counters.iter().enumerate() {
+            let counters = take_counters(worker, home, key, *first_ticket)?;
+            let first = number as u64 * share_slots;
+            memory.description.shares.push(Share { counters, first, slots: share_slots });
+        }
+        if *first_ticket != 0 {
+            memory.begin_at(*first_ticket)?;
+        }
+        worker.put(description_at, bytemuck::cast_slice(&memory.description.words()))?;
+        Ok(memory)
+    }
+
+    /// Writes into each line that the ticket before the first one was there.
+    fn begin_at(&self, first_ticket: u64) -> Result<()> {
+        let lines = self.description.lines(&self.worker, self.worker.rank())?;
+        for share in &self.description.shares {
+            for ticket in (0..share.slots).map(|ahead| first_ticket.wrapping_add(ahead)) {
+                let (slots, line) = lines.of(share.buffer(ticket));
+                // Two steps, since no word may grow by more than half of all values at once.
+                for value in [empty_word(ticket, share.slots) / 2, empty_word(ticket, share.slots)] {
+                    let write = SlotWrite { word: SlotWord::Main, value, payload: &[] };
+                    while slots.write(line, write).is_err() {
+                        self.worker.relax("receive_queue()")?;
+                    }
+                    let is_there = || slots.read(line, SlotWord::Main) == value;
+                    while !is_there() {
+                        self.worker.relax("receive_queue()")?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes a free entry of a rank's table of counters.
+fn take_counters(worker: &Worker, home: Rank, key: u64, first_ticket: u64) -> Result<GlobalAddress> {
+    for entry in 0..ENTRIES_MAX {
+        let place = at(home, COUNTERS + entry * ENTRY);
+        let taken = worker.atomic(place.add(KEY), atomic8(AtomicKind::Cas { expected: FREE }, key))?;
+        if taken == FREE {
+            for word in [DRAWN, CONSUMED] {
+                worker.atomic(place.add(word), atomic8(AtomicKind::Swap, first_ticket))?;
+            }
+            return Ok(place);
+        }
+    }
+    Err(Cause::Full { what: "the table of receive queues", capacity: ENTRIES_MAX as usize }.into())
+}
+
+impl Drop for QueueMemory {
+    fn drop(&mut self) {
+        if self.worker.fork_guard().is_forked() {
+            return; // the queue belongs to the rank, which goes on
+        }
+        let dropped = |share: &Share| {
+            let closed = atomic8(AtomicKind::Swap, DROPPED);
+            self.worker.atomic(share.counters.add(KEY), closed).map(drop)
+        };
+        // Fails only if the job is over, which frees everything.
+        if self.description.shares.iter().try_for_each(dropped).is_ok() {
+            let (shares, units) = (&mut self.description.shares, &mut self.description.units);
+            let retired = RetiredQueue {
+                shares: std::mem::take(shares),
+                units: std::mem::take(units),
+                local: self.local,
+            };
+            self.retired.lock().push(retired);
+            let _ = self.retired.free(&self.worker);
+        }
+    }
+}
+
+/// A dropped queue that senders may have open.
+#[derive(Debug)]
+struct RetiredQueue {
+    shares: Vec<Share>,
+    units: Vec<u32>,
+    local: u64,
+}
+
+/// The dropped queues of a rank. Their memory is freed when all senders were dropped, too.
+#[derive(Debug, Default)]
+pub(crate) struct RetiredQueues(Mutex<Vec<RetiredQueue>>);
+
+impl RetiredQueues {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<RetiredQueue>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Frees the queues that no sender has open.
+    fn free(&self, worker: &Worker) -> Result<()> {
+        let all = std::mem::take(&mut *self.lock());
+        for queue in all {
+            let senders = queue.shares.iter().map(|share| share.counters(worker).read(SENDERS));
+            if senders.sum::<Result<u64>>()? != 0 {
+                self.lock().push(queue);
+                continue;
+            }
+            for share in &queue.shares {
+                worker.atomic(share.counters.add(KEY), atomic8(AtomicKind::Swap, FREE))?;
+            }
+            queue.units.iter().try_for_each(|&unit| arena::give_back(worker, worker.rank(), unit))?;
+            worker.registry().free(queue.local)?;
+        }
+        Ok(())
+    }
+}

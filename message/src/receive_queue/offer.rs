@@ -1,0 +1,184 @@
+//! Offers: long messages that stay at their sender until the receiver fetches them.
+//!
+//! The sender registers the bytes, and writes into a buffer of the queue where they are. The receiver claims the offer,
+//! copies the bytes, and ends the offer. The sender may take an offer back that was not claimed: because the time limit of
+//! its call was reached. The state of an offer is one word in the sender's arena, which both change by
+//! compare-and-swap, so either the receiver gets the message or the sender has it back, and each knows which.
+//!
+//! | bits | hold |
+//! |---|---|
+//! | 32-63 | the number of the offer: how often its place was used |
+//! | 0-31 | 0 free, 1 offered, 2 claimed, 3 fetched |
+//!
+//! After a change of the state the receiver raises a signal of the sender's rank, which all its offers share.
+
+use crate::receive_queue::layout::Offered;
+use crate::slot::arena::{at, atomic8};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::node_state::RankStage;
+use tasuki_core::engine::{Condition, Deadline, WaitEvent, Worker};
+use tasuki_core::fabric::{AtomicKind, SignalCell};
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::signal_offset;
+
+/// Offset of the table of offers in the arena.
+const OFFERS: u64 = 48 << 10;
+/// Bytes of an entry: a cache line.
+const ENTRY: u64 = 64;
+/// The most offers of a rank at a time.
+const OFFERS_MAX: u64 = 256;
+
+const OFFERED: u64 = 1;
+const CLAIMED: u64 = 2;
+const FETCHED: u64 = 3;
+
+fn state(number: u32, state: u64) -> u64 {
+    u64::from(number) << 32 | state
+}
+
+/// The offers of a rank.
+#[derive(Debug, Default)]
+pub(crate) struct Offers {
+    places: Mutex<Places>,
+    signal: OnceLock<(u32, SignalCell)>,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    free: Vec<u64>,
+    fresh: u64,
+    number: u32,
+}
+
+/// An offer that was made.
+#[derive(Debug)]
+pub(crate) struct Offer<'o> {
+    offers: &'o Offers,
+    worker: &'o Arc<Worker>,
+    place: u64,
+    number: u32,
+}
+
+impl Offers {
+    fn places(&self) -> std::sync::MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn signal(&self, worker: &Worker) -> Result<&(u32, SignalCell)> {
+        if let Some(signal) = self.signal.get() {
+            return Ok(signal);
+        }
+        let index = worker.registry().private_signals(1)?;
+        let cell = worker.fabric().own_signal(index)?;
+        Ok(self.signal.get_or_init(|| (index, cell)))
+    }
+
+    /// Takes a place for an offer.
+    pub(crate) fn make<'o>(&'o self, worker: &'o Arc<Worker>) -> Result<Offer<'o>> {
+        self.signal(worker)?;
+        let mut places = self.places();
+        let fresh = places.fresh;
+        let place = places.free.pop().or_else(|| {
+            places.fresh += u64::from(fresh < OFFERS_MAX);
+            (fresh < OFFERS_MAX).then_some(fresh)
+        });
+        let full = Cause::Full { what: "the long messages to receive queues", capacity: OFFERS_MAX as usize };
+        let place = place.ok_or(full)?;
+        places.number = places.number.wrapping_add(1);
+        let offer = Offer { offers: self, worker, place, number: places.number };
+        drop(places);
+        worker.atomic(offer.address(), atomic8(AtomicKind::Swap, state(offer.number, OFFERED)))?;
+        Ok(offer)
+    }
+}
+
+impl Offer<'_> {
+    fn address(&self) -> GlobalAddress {
+        at(self.worker.rank(), OFFERS + self.place * ENTRY)
+    }
+
+    /// Describes the offer of these bytes to the receiver.
+    pub(crate) fn describe(&self, from: GlobalAddress, len: u64) -> Result<Offered> {
+        let (signal, _) = *self.offers.signal(self.worker)?;
+        Ok(Offered { len, from, state: self.address(), number: self.number, signal })
+    }
+
+    fn read(&self) -> Result<u64> {
+        self.worker.atomic(self.address(), atomic8(AtomicKind::Load, 0))
+    }
+
+    /// Waits until the receiver has fetched the message. If the limit of the call is reached first, takes the offer back,
+    /// unless the receiver has claimed it.
+    pub(crate) fn wait(&self, receiver: Rank, call: &dyn Fn() -> String) -> Result<()> {
+        let (mut deadline, mut ended) = (self.worker.call_deadline(), None);
+        loop {
+            let (_, cell) = self.offers.signal(self.worker)?;
+            let seen = self.worker.signal_value(cell);
+            if self.read()? == state(self.number, FETCHED) {
+                return Ok(());
+            }
+            if ended.is_some() && self.take_back()? {
+                return ended.unwrap_or(Ok(()));
+            }
+            let arrival = Arc::new(OfferChange { cell: *cell, seen, worker: self.worker.clone(), receiver });
+            let waited = self.worker.wait(&Condition::Event(arrival), deadline, call);
+            if let Err(error) = waited {
+                if !error.is_timeout() && self.worker.check().is_err() {
+                    return Err(error);
+                }
+                // Unless the receiver is copying the message: that ends soon.
+                (deadline, ended) = (Deadline::NEVER, Some(Err(error)));
+            }
+        }
+    }
+
+    /// Takes the offer back. Returns false if the receiver has claimed it.
+    fn take_back(&self) -> Result<bool> {
+        let (offered, free) = (state(self.number, OFFERED), state(self.number, 0));
+        let found =
+            self.worker.atomic(self.address(), atomic8(AtomicKind::Cas { expected: offered }, free))?;
+        Ok(found == offered)
+    }
+}
+
+impl Drop for Offer<'_> {
+    fn drop(&mut self) {
+        // A receiver that still claims it would read memory that is no longer registered.
+        let _ = self.take_back();
+        self.offers.places().free.push(self.place);
+    }
+}
+
+/// Waits until the state of an offer of this rank may have changed.
+#[derive(Debug)]
+struct OfferChange {
+    worker: Arc<Worker>,
+    cell: SignalCell,
+    seen: u64,
+    receiver: Rank,
+}
+
+impl WaitEvent for OfferChange {
+    fn happened(&self) -> bool {
+        self.worker.signal_value(&self.cell) != self.seen
+    }
+
+    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
+        Some((self.receiver, RankStage::Leaving))
+    }
+}
+
+/// Called by the receiver: claims an offer. Returns false if its sender has taken it back.
+pub(crate) fn claim(worker: &Worker, offered: &Offered) -> Result<bool> {
+    let (expected, claimed) = (state(offered.number, OFFERED), state(offered.number, CLAIMED));
+    Ok(worker.atomic(offered.state, atomic8(AtomicKind::Cas { expected }, claimed))? == expected)
+}
+
+/// Called by the receiver, which has claimed the offer: tells the sender whether the message was fetched. If not, the
+/// offer stands again.
+pub(crate) fn end(worker: &Worker, offered: &Offered, was_fetched: bool) -> Result<()> {
+    let new = state(offered.number, if was_fetched { FETCHED } else { OFFERED });
+    worker.atomic(offered.state, atomic8(AtomicKind::Swap, new))?;
+    worker.raise(GlobalAddress::new(offered.state.rank(), signal_offset(offered.signal)), 1)
+}

@@ -1,0 +1,71 @@
+//! Messages that a receive queue has copied out of its buffers, because receives wanted others first.
+
+use crate::receive_queue::layout::Header;
+use std::collections::VecDeque;
+use tasuki_core::base::Cause;
+
+/// Bytes that a message takes besides its own.
+const ENTRY_BYTES: u64 = size_of::<StoredMessage>() as u64;
+
+/// A message that was copied out.
+#[derive(Debug)]
+pub(crate) struct StoredMessage {
+    pub(crate) header: Header,
+    /// Its bytes, unless the header holds them or they stay at their sender.
+    pub(crate) bytes: Box<[u8]>,
+}
+
+/// The messages, the oldest first.
+#[derive(Debug)]
+pub(crate) struct SideStore {
+    messages: VecDeque<StoredMessage>,
+    used: u64,
+    capacity: u64,
+}
+
+impl SideStore {
+    pub(crate) fn new(capacity: u64) -> SideStore {
+        SideStore { messages: VecDeque::new(), used: 0, capacity }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Bytes that the messages take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.used
+    }
+
+    /// Returns an error if there is no room for a message of that many bytes.
+    pub(crate) fn check_room(&self, bytes: u64) -> Result<(), Cause> {
+        if self.used + bytes + ENTRY_BYTES <= self.capacity {
+            return Ok(());
+        }
+        Err(Cause::Full {
+            what: "a receive queue and its side store hold messages of other slots; bytes of the store",
+            capacity: self.capacity as usize,
+        })
+    }
+
+    pub(crate) fn push(&mut self, message: StoredMessage) {
+        self.used += message.bytes.len() as u64 + ENTRY_BYTES;
+        self.messages.push_back(message);
+    }
+
+    /// Returns the oldest message that is wanted, and its place.
+    pub(crate) fn find(&self, is_wanted: impl Fn(&Header) -> bool) -> Option<(usize, &StoredMessage)> {
+        self.messages.iter().enumerate().find(|(_, message)| is_wanted(&message.header))
+    }
+
+    /// Returns the message at a place that [`SideStore::find`] has returned.
+    pub(crate) fn get(&self, place: usize) -> &StoredMessage {
+        &self.messages[place]
+    }
+
+    pub(crate) fn remove(&mut self, place: usize) {
+        if let Some(message) = self.messages.remove(place) {
+            self.used -= message.bytes.len() as u64 + ENTRY_BYTES;
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Receive queues: messages from any rank, in memory that the receiver bounds.
+
+use crate::message::slot::{Received, Slot, bytes};
+use crate::collective::Data;
+use crate::{Job, Member, Pod, Rank, Result};
+use std::fmt;
+use tasuki_core::base::{Cause, ValueKind};
+use tasuki_message::{ReceiveQueueOptions, ReceivedFromAny, Wanted};
+
+pub use tasuki_message::ReceiveQueueAddress;
+
+/// Receives messages from any rank that knows its address, in a fixed number of buffers.
+///
+/// The receiver knows neither who sends, nor when, nor how much. It states how many messages the queue holds and how long
+/// they are, and the queue never takes more memory, however many senders there are. A sender whose message finds no free
+/// buffer waits. Nothing is asked of the receiver's processor until it receives: senders find a buffer by an atomic
+/// operation, and write into it.
+///
+/// A message that is longer than a buffer stays at its sender, which waits until the receiver has copied it from there.
+///
+/// The messages of one [`ReceiveQueueSender`] arrive in the order in which they were sent. Messages of different senders
+/// are not ordered. Slots select messages, as in [`recv`](crate::Communicator::recv): a receive of a slot takes the
+/// oldest message with it, and leaves those before it. If messages of other slots fill all buffers, it copies the oldest
+/// of them out, up to as many bytes as the buffers have, and then fails with
+/// [`Cause::Full`](crate::engine::Cause::Full).
+///
+/// Dropping the queue drops the messages in it. Senders that have it open then get
+/// [`Cause::QueueClosed`](crate::engine::Cause::QueueClosed) when they need a buffer, and its memory is freed when they
+/// are dropped.
+///
+/// Memory: for each slot its bytes, and 65 to 130 more; the side store, at most as much again, when it is needed.
+/// Source: Sumimoto and others, acquiring a receive buffer by remote atomics.
+///
+/// ```
+/// use tasuki::message::ReceiveQueueAddress;
+/// use tasuki::{Rank, Slot};
+/// tasuki::local(4, |job| {
+///     if job.rank() == 0 {
+///         let mut inbox = job.receive_queue(16, 64)?;
+///         job.world().bcast(&mut [inbox.address()], Rank(0))?;
+///         let mut sum = 0;
+///         for _ in 1..job.size() {
+///             let (values, from) = inbox.recv_vec::<usize>(Slot::ANY)?;
+///             assert_eq!(values, vec![from.0; from.0]); // as many values as its sender likes
+///             sum += from.0;
+///         }
+///         assert_eq!(sum, 6);
+///     } else {
+///         let mut address = [ReceiveQueueAddress::default()];
+///         job.world().bcast(&mut address, Rank(0))?;
+///         let mut to = job.open_receive_queue(address[0])?;
+///         to.send(&vec![job.rank().0; job.rank().0], Slot(0))?;
+///     }
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub struct ReceiveQueue {
+    job: Job,
+    inner: tasuki_message::ReceiveQueue,
+}
+
+/// Sends messages to a [`ReceiveQueue`]. Each thread that sends opens one.
+///
+/// ```
+/// use tasuki::Slot;
+/// tasuki::local(1, |job| {
+///     let mut inbox = job.receive_queue(8, 64)?;
+///     let mut to = job.open_receive_queue(inbox.address())?;
+///     to.send(&[1.5, 2.5], Slot(0))?; // returns: the message is in the queue
+///     assert_eq!(inbox.recv_vec::<f64>(Slot::ANY)?.0, [1.5, 2.5]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub struct ReceiveQueueSender {
+    job: Job,
+    inner: tasuki_message::ReceiveQueueSender,
+}
+
+impl fmt::Debug for ReceiveQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceiveQueue").field("address", &self.address()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ReceiveQueueSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceiveQueueSender").field("to", &self.inner.address()).finish_non_exhaustive()
+    }
+}
+
+impl Job {
+    /// Makes a [receive queue](ReceiveQueue) of this rank for `slots` messages (1 to 65,536, rounded up to a power of two)
+    /// of at most `bytes_per_slot` bytes each; longer ones stay at their senders until they are received. A message of at
+    /// most 32 bytes needs no bytes of a slot.
+    ///
+    /// Not collective. Calls on the queue have the time limit of this handle ([`Job::within`]). Errors: no such size; no
+    /// memory; this rank has 128 queues. Cost: system calls, and a few hundred stores.
+    pub fn receive_queue(&self, slots: usize, bytes_per_slot: usize) -> Result<ReceiveQueue> {
+        self.receive_queue_with(slots, bytes_per_slot, &[self.rank()])
+    }
+
+    /// Like [`Job::receive_queue`], with the counters of the queue on other ranks: the slots are divided into as many
+    /// shares as there are `counters`, each with counters on that rank. Ranks are divided among the shares in their order.
+    /// So the atomic operations of many senders do not all go to the receiver.
+    ///
+    /// Errors: those of [`Job::receive_queue`]; there are 0 or more than 64 shares, or fewer slots than shares; one of the
+    /// ranks has the counters of 128 shares.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(3, |job| {
+    ///     let mut inbox = job.receive_queue_with(8, 64, &[Rank(1), Rank(2)])?; // each rank has one
+    ///     let addresses = job.world().allgather(&[inbox.address()])?;
+    ///     for &address in &addresses {
+    ///         job.open_receive_queue(address)?.send(&job.rank().0, Slot(5))?;
+    ///     }
+    ///     let mut got: Vec<usize> = (0..3).map(|_| inbox.recv_vec(Slot(5)).map(|(v, _)| v[0])).collect::<Result<_, _>>()?;
+    ///     got.sort();
+    ///     assert_eq!(got, [0, 1, 2]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn receive_queue_with(
+        &self,
+        slots: usize,
+        bytes_per_slot: usize,
+        counters: &[Rank],
+    ) -> Result<ReceiveQueue> {
+        let (counters, first_ticket) = (counters.to_vec(), 0);
+        self.receive_queue_of(&ReceiveQueueOptions { slots, bytes_per_slot, counters, first_ticket })
+    }
+
+    /// For tests: a queue whose tickets begin with another number.
+    #[doc(hidden)]
+    pub fn receive_queue_from(&self, slots: usize, bytes_per_slot: usize, first: u64) -> Result<ReceiveQueue> {
+        let counters = vec![self.rank()];
+        self.receive_queue_of(&ReceiveQueueOptions { slots, bytes_per_slot, counters, first_ticket: first })
+    }
+
+    fn receive_queue_of(&self, options: &ReceiveQueueOptions) -> Result<ReceiveQueue> {
+        let _limit = self.limited();
+        let call = || format!("receive_queue({} slots of {} bytes)", options.slots, options.bytes_per_slot);
+        let inner = self.world().messages().receive_queue(options);
+        let inner = inner.map_err(|error| error.in_call(call).on_rank(self.rank()))?;
+        Ok(ReceiveQueue { job: self.clone(), inner })
+    }
+
+    /// Opens the receive queue of that address, to send to it. Calls on it have the time limit of this handle.
+    ///
+    /// Errors: the queue was dropped; a rank died. Cost: a few dependent accesses to the receiver's memory.
+    pub fn open_receive_queue(&self, address: ReceiveQueueAddress) -> Result<ReceiveQueueSender> {
+        let _limit = self.limited();
+        let call = || format!("open_receive_queue({address})");
+        let inner = self.world().messages().open_receive_queue(address);
+        let inner = inner.map_err(|error| error.in_call(call).on_rank(self.rank()))?;
+        Ok(ReceiveQueueSender { job: self.clone(), inner })
+    }
+}
+
+fn wanted<T: 'static>(slot: Slot) -> Wanted {
+    let slot = (slot != Slot::ANY).then(|| slot.word());
+    Wanted { slot, context: 0, kind: ValueKind::of::<T>() }
+}
+
+impl ReceiveQueue {
+    /// The address by which senders open the queue: 16 bytes, which can be sent to any rank.
+    pub fn address(&self) -> ReceiveQueueAddress {
+        self.inner.address()
+    }
+
+    /// Bytes that the queue takes now: its buffers, and messages that were copied out of them.
+    pub fn memory(&self) -> u64 {
+        self.inner.bytes()
+    }
+
+    /// Receives the oldest message with that slot, or of any slot ([`Slot::ANY`]). Waits for it. A shorter message leaves
+    /// the rest of `into` unchanged.
+    ///
+    /// Returns the slot, the sender as a member of the world, and the number of values. Errors: the message is longer than
+    /// `into`, or has values of another type: then it stays in the queue, for another receive; the side store is full; the
+    /// time limit; a rank died.
+    pub fn recv<D: Data + ?Sized>(&mut self, into: &mut D, slot: Slot) -> Result<Received> {
+        let _limit = self.job.limited();
+        let into: &mut [u8] = bytemuck::cast_slice_mut(into.values_mut());
+        let got = self.inner.recv(wanted::<D::Value>(slot), |len| {
+            let room = into.len() as u64;
+            into.get_mut(..len as usize).ok_or(Cause::Truncated { len, room })
+        })?;
+        Ok(received::<D::Value>(got))
+    }
+
+    /// Receives the oldest message with that slot, or of any slot, however long it is. Returns its values and its sender.
+    ///
+    /// Errors: those of [`ReceiveQueue::recv`], but for the length. Cost: one copy of the message.
+    pub fn recv_vec<T: Pod>(&mut self, slot: Slot) -> Result<(Vec<T>, Rank)> {
+        let _limit = self.job.limited();
+        let mut values = Vec::new();
+        let got = self.inner.recv(wanted::<T>(slot), |len| room_for(&mut values, len))?;
+        Ok((values, got.source))
+    }
+
+    /// Like [`ReceiveQueue::recv_vec`]. Returns `None` if no such message is in the queue.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(1, |job| {
+    ///     let mut inbox = job.receive_queue(8, 64)?;
+    ///     assert_eq!(inbox.try_recv_vec::<u8>(Slot::ANY)?, None);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn try_recv_vec<T: Pod>(&mut self, slot: Slot) -> Result<Option<(Vec<T>, Rank)>> {
+        let mut values = Vec::new();
+        let got = self.inner.try_recv(wanted::<T>(slot), |len| room_for(&mut values, len))?;
+        Ok(got.map(|got| (values, got.source)))
+    }
+}
+
+/// Makes room for a message of that many bytes.
+fn room_for<T: Pod>(values: &mut Vec<T>, len: u64) -> Result<&mut [u8], Cause> {
+    let (size, len) = (size_of::<T>().max(1), len as usize);
+    if !len.is_multiple_of(size) {
+        let text = format!("the message has {len} bytes, which are no whole number of values of {size} bytes");
+        return Err(Cause::Argument(text));
+    }
+    values.resize(len / size, T::zeroed());
+    Ok(bytemuck::cast_slice_mut(values))
+}
+
+fn received<T>(got: ReceivedFromAny) -> Received {
+    let count = got.len / bytes::<T>(1).max(1);
+    Received { slot: Slot(got.slot as usize), source: Member(got.source.0), count: count as usize }
+}
+
+impl ReceiveQueueSender {
+    /// The queue that it sends to.
+    pub fn address(&self) -> ReceiveQueueAddress {
+        self.inner.address()
+    }
+
+    /// Sends values to the queue, with that slot.
+    ///
+    /// Returns when `values` may be reused: if they fit in a buffer of the queue, when one is free and they are in it,
+    /// otherwise when the receiver has received them. Errors: no such slot; the queue was dropped; the receiver left; a rank
+    /// died; the time limit: then the message was not sent. Cost: an atomic operation and a write, for up to 32 bytes of one
+    /// cache line.
+    pub fn send<D: Data + ?Sized>(&mut self, values: &D, slot: Slot) -> Result<()> {
+        let _limit = self.job.limited();
+        let bytes = bytemuck::cast_slice(values.values());
+        if slot.word() >= tasuki_message::Context::NO_SLOT {
+            let cause = Cause::Argument("a message needs a slot of 0 to 4,294,967,293".into());
+            return Err(self.job.worker.fault(cause, || format!("send(to the {})", self.address())));
+        }
+        self.inner.send(bytes, ValueKind::of::<D::Value>(), slot.word(), 0)
+    }
+}

@@ -6,7 +6,7 @@ use crate::progress::engine::ProgressEngine;
 use crate::progress::finalize::FinalizeHook;
 use crate::progress::operation::MessageOp;
 use crate::protocol::late_match::LateMatches;
-use crate::receive_queue::{ReceiveQueueAddress, ReceiveQueueOptions, ReceiveQueueSender, ReceiveQueue};
+use crate::receive_queue::{ReceiveQueue, ReceiveQueueAddress, ReceiveQueueOptions, ReceiveQueueSender};
 use crate::slot::arena;
 use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex, bank_number};
 use crate::slot::encoding::{self, SHORT_MAX};

@@ -54,6 +54,7 @@
 //! | know my rank and the number of ranks | [`Job::rank`], [`Job::size`] |
 //! | send and receive messages | [`Communicator::send`], [`Communicator::recv`] of [`Job::world`] |
 //! | send and receive while I compute | [`Communicator::scope`] for borrowed buffers, [`Communicator::isend`] and [`Communicator::irecv`] for owned ones |
+//! | receive from ranks that I do not know, in bounded memory | [`Job::receive_queue`], [`message::ReceiveQueue`] |
 //! | wait for all ranks | [`Communicator::barrier`] |
 //! | broadcast, reduce, gather or exchange values | [`Communicator::bcast`], [`Communicator::allreduce`], [`Communicator::gather`], [`Communicator::alltoall`] |
 //! | do that with numbers, arrays or vectors, in place, or with blocks of different lengths | [`Data`](collective::Data), [`ReduceBuffers`](collective::ReduceBuffers), [`GatherBuffers`](collective::GatherBuffers), [`Blocks`], [`Uneven`] |

@@ -42,7 +42,7 @@ struct Report {
 /// |---|---|
 /// | `Misuse` | `Argument`, `NullAddress`, `NoSuchRank`, `NoSuchMember`, `NotAMember`, `NoSuchSlot`, `Busy`, `InUse`, `StartActive`, `AnotherCall`, `AlreadyReturned`, `OutOfRange`, `Stale`, `Misaligned`, `SignalMemory`, `QueueDropped`, `QueueRepeats`, `Forked`, `JobOver` |
 /// | `Disagreement` | `Disagree`, `Mismatch`, `Truncated`, `TypeMismatch` |
-/// | `PeerFailed` | `PeerDied`, `PeerLeft`, `NotSent`, `Untaken`, `Predecessor` |
+/// | `PeerFailed` | `PeerDied`, `PeerLeft`, `QueueClosed`, `NotSent`, `Untaken`, `Predecessor` |
 /// | `TimedOut` | `TimedOut` |
 /// | `Full` | `Full`, `SendBufferFull` |
 /// | `NoMemory` | `NoMemory`, `NoRoomAtPeer` |
@@ -365,9 +365,12 @@ impl Cause {
             Poisoned { cause, .. } | Failed { cause, .. } => cause.kind(),
             CommunicatorFailed { kind, .. } => *kind,
             TimedOut { .. } => ErrorKind::TimedOut,
-            PeerDied { .. } | PeerLeft { .. } | QueueClosed { .. } | Predecessor { .. } | Untaken { .. } | NotSent { .. } => {
-                ErrorKind::PeerFailed
-            }
+            PeerDied { .. }
+            | PeerLeft { .. }
+            | QueueClosed { .. }
+            | Predecessor { .. }
+            | Untaken { .. }
+            | NotSent { .. } => ErrorKind::PeerFailed,
             NoMemory { .. } | NoRoomAtPeer { .. } => ErrorKind::NoMemory,
             Full { .. } | SendBufferFull { .. } => ErrorKind::Full,
             System { .. } | Unsupported(_) | Join(_) => ErrorKind::System,
@@ -379,9 +382,11 @@ impl Cause {
     pub fn peer(&self) -> Option<Rank> {
         use Cause::*;
         match self {
-            PeerDied { peer, .. } | PeerLeft { peer } | QueueClosed { peer } | NotSent { peer } | Untaken { peer, .. } => {
-                Some(*peer)
-            }
+            PeerDied { peer, .. }
+            | PeerLeft { peer }
+            | QueueClosed { peer }
+            | NotSent { peer }
+            | Untaken { peer, .. } => Some(*peer),
             Mismatch { peer, .. } | NoRoomAtPeer { peer, .. } | Disagree { peer, .. } => *peer,
             OperationPanicked { rank } | QueueUnwound { rank } | Failed { rank, .. } => Some(*rank),
             Poisoned { origin, .. } => Some(*origin),

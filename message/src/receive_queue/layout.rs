@@ -166,7 +166,9 @@ mod tests {
             let words = header.encode(ticket);
             assert_eq!(Header::decode(words), header);
             assert!(is_filled(words.0, ticket));
-            assert!(!is_filled(words.0, ticket.wrapping_add(1)) && !is_filled(words.0, ticket.wrapping_sub(8)));
+            assert!(
+                !is_filled(words.0, ticket.wrapping_add(1)) && !is_filled(words.0, ticket.wrapping_sub(8))
+            );
         }
     }
 

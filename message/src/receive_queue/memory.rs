@@ -155,7 +155,7 @@ impl TicketMemory for Counters<'_> {
 
 /// A part of the buffers with counters of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Share {
+pub(crate) struct QueueShare {
     pub(crate) counters: GlobalAddress,
     /// Its first buffer.
     pub(crate) first: u64,
@@ -163,7 +163,7 @@ pub(crate) struct Share {
     pub(crate) slots: u64,
 }
 
-impl Share {
+impl QueueShare {
     /// Returns the buffer of a ticket.
     #[inline(always)]
     pub(crate) fn buffer(&self, ticket: u64) -> u64 {
@@ -181,7 +181,7 @@ pub(crate) struct Description {
     pub(crate) key: u64,
     pub(crate) bytes_per_slot: u64,
     pub(crate) area: GlobalAddress,
-    pub(crate) shares: Vec<Share>,
+    pub(crate) shares: Vec<QueueShare>,
     units: Vec<u32>,
 }
 
@@ -219,7 +219,7 @@ impl Description {
         let mut lists = vec![0; 3 * shares as usize + units as usize];
         get(at.add(8 * HEAD_WORDS as u64), &mut lists)?;
         let (shares, units) = lists.split_at(3 * shares as usize);
-        let share = |words: &[u64]| Share {
+        let share = |words: &[u64]| QueueShare {
             counters: GlobalAddress::from_bits(words[0]),
             first: words[1],
             slots: words[2],
@@ -296,12 +296,16 @@ impl QueueMemory {
         counters.iter().try_for_each(|&rank| worker.check_rank(rank))?;
         let share_slots = (slots.div_ceil(shares) as u64).next_power_of_two();
         let slots = share_slots * shares as u64;
-        let bytes_per_slot = bytes_per_slot.checked_next_multiple_of(8).map_or(u64::MAX, |bytes| bytes as u64);
+        let bytes_per_slot =
+            bytes_per_slot.checked_next_multiple_of(8).map_or(u64::MAX, |bytes| bytes as u64);
         let units = slots.div_ceil(UNIT_BUFFERS) as usize;
         let description_bytes = 8 * (HEAD_WORDS + 3 * shares + units) as u64;
-        let area_bytes = bytes_per_slot.checked_mul(slots).and_then(|bytes| bytes.checked_add(description_bytes));
+        let area_bytes =
+            bytes_per_slot.checked_mul(slots).and_then(|bytes| bytes.checked_add(description_bytes));
         let too_much = || {
-            let text = format!("a receive queue of {slots} slots of {bytes_per_slot} bytes exceeds the address range");
+            let text = format!(
+                "a receive queue of {slots} slots of {bytes_per_slot} bytes exceeds the address range"
+            );
             Error::from(Cause::Argument(text))
         };
         let bytes = area_bytes.ok_or_else(too_much)?;
@@ -323,7 +327,7 @@ impl QueueMemory {
         for (number, &home) in counters.iter().enumerate() {
             let counters = take_counters(worker, home, key, *first_ticket)?;
             let first = number as u64 * share_slots;
-            memory.description.shares.push(Share { counters, first, slots: share_slots });
+            memory.description.shares.push(QueueShare { counters, first, slots: share_slots });
         }
         if *first_ticket != 0 {
             memory.begin_at(*first_ticket)?;
@@ -375,7 +379,7 @@ impl Drop for QueueMemory {
         if self.worker.fork_guard().is_forked() {
             return; // the queue belongs to the rank, which goes on
         }
-        let dropped = |share: &Share| {
+        let dropped = |share: &QueueShare| {
             let closed = atomic8(AtomicKind::Swap, DROPPED);
             self.worker.atomic(share.counters.add(KEY), closed).map(drop)
         };
@@ -396,7 +400,7 @@ impl Drop for QueueMemory {
 /// A dropped queue that senders may have open.
 #[derive(Debug)]
 struct RetiredQueue {
-    shares: Vec<Share>,
+    shares: Vec<QueueShare>,
     units: Vec<u32>,
     local: u64,
 }

@@ -1,8 +1,11 @@
 //! The receiving side of a receive queue.
 
 use crate::progress::engine::ProgressEngine;
+use crate::protocol::fit::type_mismatch;
 use crate::receive_queue::layout::{Header, LineWords, Offered, Place, is_filled};
-use crate::receive_queue::memory::{Description, ReceiveQueueAddress, QueueLines, QueueMemory, ReceiveQueueOptions, Share};
+use crate::receive_queue::memory::{
+    Description, QueueLines, QueueMemory, QueueShare, ReceiveQueueAddress, ReceiveQueueOptions,
+};
 use crate::receive_queue::offer;
 use crate::receive_queue::side_store::{SideStore, StoredMessage};
 use crate::receive_queue::tickets::ReceiverTickets;
@@ -37,7 +40,9 @@ pub struct Wanted {
 
 impl Wanted {
     fn is(&self, header: &Header) -> bool {
-        header.place != Place::Void && header.context == self.context && self.slot.is_none_or(|slot| header.slot == slot)
+        header.place != Place::Void
+            && header.context == self.context
+            && self.slot.is_none_or(|slot| header.slot == slot)
     }
 }
 
@@ -47,7 +52,7 @@ pub struct ReceiveQueue {
     worker: Arc<Worker>,
     memory: QueueMemory,
     lines: Arc<QueueLines>,
-    shares: Vec<(Share, ReceiverTickets)>,
+    shares: Vec<(QueueShare, ReceiverTickets)>,
     /// The share that is looked at first, so that none is served less than others.
     next: usize,
     side_store: SideStore,
@@ -55,7 +60,7 @@ pub struct ReceiveQueue {
 
 /// A message that is there.
 #[derive(Clone, Copy, Debug)]
-enum Found {
+enum FoundMessage {
     /// In a buffer: the share, the ticket.
     Buffer(usize, u64),
     /// In the side store.
@@ -71,7 +76,7 @@ impl ReceiveQueue {
     ) -> Result<ReceiveQueue> {
         let memory = QueueMemory::new(worker, &progress.retired_queues, options)?;
         let lines = Arc::new(memory.description.lines(worker, worker.rank())?);
-        let tickets = |&share: &Share| (share, ReceiverTickets::new(share.slots, options.first_ticket));
+        let tickets = |&share: &QueueShare| (share, ReceiverTickets::new(share.slots, options.first_ticket));
         let shares: Vec<_> = memory.description.shares.iter().map(tickets).collect();
         let buffers: u64 = shares.iter().map(|(share, _)| share.slots).sum();
         let side_store = SideStore::new(buffers * (memory.description.bytes_per_slot + 64));
@@ -146,11 +151,11 @@ impl ReceiveQueue {
     }
 
     /// Finds the oldest message that is wanted. Takes void tickets on the way.
-    fn find(&mut self, wanted: Wanted) -> Result<Option<Found>> {
+    fn find(&mut self, wanted: Wanted) -> Result<Option<FoundMessage>> {
         if !self.side_store.is_empty()
             && let Some((place, _)) = self.side_store.find(|header| wanted.is(header))
         {
-            return Ok(Some(Found::Stored(place)));
+            return Ok(Some(FoundMessage::Stored(place)));
         }
         for step in 0..self.shares.len() {
             let share = (self.next + step) % self.shares.len();
@@ -162,7 +167,7 @@ impl ReceiveQueue {
             };
             if let Some(ticket) = found {
                 self.next = (share + 1) % self.shares.len();
-                return Ok(Some(Found::Buffer(share, ticket)));
+                return Ok(Some(FoundMessage::Buffer(share, ticket)));
             }
         }
         Ok(None)
@@ -205,13 +210,13 @@ impl ReceiveQueue {
 
     /// Checks the type of a message, and claims it if it stays at its sender. Returns `None` if its sender has taken it
     /// back.
-    fn begin(&self, found: Found, kind: ValueKind) -> Result<Option<Header>, Cause> {
+    fn begin(&self, found: FoundMessage, kind: ValueKind) -> Result<Option<Header>, Cause> {
         let header = match found {
-            Found::Buffer(share, ticket) => self.header(share, ticket),
-            Found::Stored(place) => self.side_store.get(place).header,
+            FoundMessage::Buffer(share, ticket) => self.header(share, ticket),
+            FoundMessage::Stored(place) => self.side_store.get(place).header,
         };
         if !header.kind.matches(kind) {
-            return Err(Cause::TypeMismatch { sent: header.kind.class(), wanted: kind.class() });
+            return Err(type_mismatch(header.kind.class(), kind.class()));
         }
         if let Place::Offered(offered) = &header.place {
             let claimed = offer::claim(&self.worker, offered).map_err(|error| error.cause().clone())?;
@@ -223,7 +228,7 @@ impl ReceiveQueue {
     /// Copies a message, and frees its buffer.
     fn finish(
         &mut self,
-        found: Found,
+        found: FoundMessage,
         header: &Header,
         into: Result<&mut [u8], Cause>,
     ) -> Result<ReceivedFromAny> {
@@ -243,22 +248,28 @@ impl ReceiveQueue {
         self.memory.description.area_of(self.shares[share].0.buffer(ticket))
     }
 
-    fn copy(&self, found: Found, header: &Header, into: &mut [u8]) -> Result<()> {
+    fn copy(&self, found: FoundMessage, header: &Header, into: &mut [u8]) -> Result<()> {
         match (&header.place, found) {
             (Place::Void, _) => {}
-            (Place::Line(words, len), _) => into.copy_from_slice(&bytemuck::cast_slice(words)[..usize::from(*len)]),
-            (Place::Area(_), Found::Buffer(share, ticket)) => self.worker.get(self.area_of(share, ticket), into)?,
-            (Place::Area(_), Found::Stored(place)) => into.copy_from_slice(&self.side_store.get(place).bytes),
+            (Place::Line(words, len), _) => {
+                into.copy_from_slice(&bytemuck::cast_slice(words)[..usize::from(*len)])
+            }
+            (Place::Area(_), FoundMessage::Buffer(share, ticket)) => {
+                self.worker.get(self.area_of(share, ticket), into)?
+            }
+            (Place::Area(_), FoundMessage::Stored(place)) => {
+                into.copy_from_slice(&self.side_store.get(place).bytes)
+            }
             (Place::Offered(Offered { from, .. }), _) => self.worker.get(*from, into)?,
         }
         Ok(())
     }
 
     /// Frees the place of a message that is not needed any more.
-    fn discard(&mut self, found: Found) -> Result<()> {
+    fn discard(&mut self, found: FoundMessage) -> Result<()> {
         match found {
-            Found::Buffer(share, ticket) => self.take(share, ticket),
-            Found::Stored(place) => {
+            FoundMessage::Buffer(share, ticket) => self.take(share, ticket),
+            FoundMessage::Stored(place) => {
                 self.side_store.remove(place);
                 Ok(())
             }

@@ -2,7 +2,7 @@
 
 use crate::progress::engine::ProgressEngine;
 use crate::receive_queue::layout::{Header, INLINE_MAX, Place};
-use crate::receive_queue::memory::{Description, ReceiveQueueAddress, QueueLines, Share};
+use crate::receive_queue::memory::{Description, QueueLines, QueueShare, ReceiveQueueAddress};
 use crate::receive_queue::tickets::{SenderTickets, TicketMemory};
 use crate::receive_queue::void_ticket::VoidTicket;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) struct QueueAccess {
     pub(crate) address: ReceiveQueueAddress,
     description: Description,
     lines: QueueLines,
-    pub(crate) share: Share,
+    pub(crate) share: QueueShare,
 }
 
 impl QueueAccess {
@@ -122,7 +122,13 @@ impl ReceiveQueueSender {
         // From here on, dropping it closes the queue.
         let access = QueueAccess { worker: worker.clone(), address, description, lines, share };
         let tickets = SenderTickets::new(share.slots, counters.consumed()?);
-        Ok(ReceiveQueueSender { access: Arc::new(access), progress: progress.clone(), tickets, drawn: None, last: None })
+        Ok(ReceiveQueueSender {
+            access: Arc::new(access),
+            progress: progress.clone(),
+            tickets,
+            drawn: None,
+            last: None,
+        })
     }
 
     /// The queue that it sends to.
@@ -149,7 +155,10 @@ impl ReceiveQueueSender {
             self.access.worker.put(self.access.area_of(ticket), bytes)?;
             Place::Area(bytes.len() as u64)
         };
-        self.write(ticket, Header { source: self.access.worker.rank(), slot, context, kind, before: 0, place })
+        self.write(
+            ticket,
+            Header { source: self.access.worker.rank(), slot, context, kind, before: 0, place },
+        )
     }
 
     /// Draws a ticket and waits until its buffer is free.
@@ -208,8 +217,7 @@ impl ReceiveQueueSender {
         let (worker, progress) = (&access.worker, self.progress.clone());
         let call = || format!("send({} bytes to the {})", bytes.len(), access.address);
         RevocableBuffer::lend(BufferView::of(bytes), &|| worker.pause(), |buffer| {
-            let registered =
-                Registration::new(buffer, worker).map_err(|cause| worker.fault(cause, call))?;
+            let registered = Registration::new(buffer, worker).map_err(|cause| worker.fault(cause, call))?;
             let ticket = self.ticket()?;
             let offer = progress.offers.make(worker).inspect_err(|_| self.drawn = Some(ticket))?;
             let offered = offer.describe(registered.address(), bytes.len() as u64)?;

@@ -6,8 +6,8 @@
 //! when the rank leaves.
 
 use crate::progress::Continuation;
-use crate::progress::engine::ProgressEngine;
 use crate::progress::FinalizeHook;
+use crate::progress::engine::ProgressEngine;
 use crate::receive_queue::layout::Header;
 use crate::receive_queue::sender::QueueAccess;
 use crate::receive_queue::tickets::{SenderTickets, TicketMemory};

@@ -1,7 +1,7 @@
 //! Receive queues: messages from any rank, in memory that the receiver bounds.
 
-use crate::message::slot::{Received, Slot, bytes};
 use crate::collective::Data;
+use crate::message::slot::{Received, Slot, bytes};
 use crate::{Job, Member, Pod, Rank, Result};
 use std::fmt;
 use tasuki_core::base::{Cause, ValueKind};
@@ -134,8 +134,27 @@ impl Job {
     }
 
     /// For tests: a queue whose tickets begin with another number.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(1, |job| {
+    ///     let mut inbox = job.receive_queue_from(1, 64, u64::MAX)?;
+    ///     let mut to = job.open_receive_queue(inbox.address())?;
+    ///     for number in 0..3 {
+    ///         to.send(&number, Slot(0))?;
+    ///         assert_eq!(inbox.recv_vec::<i32>(Slot::ANY)?.0, [number]);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[doc(hidden)]
-    pub fn receive_queue_from(&self, slots: usize, bytes_per_slot: usize, first: u64) -> Result<ReceiveQueue> {
+    pub fn receive_queue_from(
+        &self,
+        slots: usize,
+        bytes_per_slot: usize,
+        first: u64,
+    ) -> Result<ReceiveQueue> {
         let counters = vec![self.rank()];
         self.receive_queue_of(&ReceiveQueueOptions { slots, bytes_per_slot, counters, first_ticket: first })
     }
@@ -224,7 +243,8 @@ impl ReceiveQueue {
 fn room_for<T: Pod>(values: &mut Vec<T>, len: u64) -> Result<&mut [u8], Cause> {
     let (size, len) = (size_of::<T>().max(1), len as usize);
     if !len.is_multiple_of(size) {
-        let text = format!("the message has {len} bytes, which are no whole number of values of {size} bytes");
+        let text =
+            format!("the message has {len} bytes, which are no whole number of values of {size} bytes");
         return Err(Cause::Argument(text));
     }
     values.resize(len / size, T::zeroed());

@@ -257,7 +257,8 @@ impl Worker {
         let is_gone = |rank: Rank| self.node_state().rank_state(rank).stage() >= RankStage::Leaving;
         let mut others = Rank::all(self.size()).filter(|&rank| rank != self.rank());
         if let Condition::Event(event) = condition {
-            let last = others.clone().next_back().filter(|_| event.needs_another_rank() && others.all(is_gone));
+            let last =
+                others.clone().next_back().filter(|_| event.needs_another_rank() && others.all(is_gone));
             let left = last.filter(|_| !event.happened()).map(|peer| Cause::PeerLeft { peer });
             return left.or_else(|| self.left_before(&**event));
         }

@@ -19,8 +19,13 @@ static MPI_Aint other_pad;     /* from the base of the other rank's window to it
 
 static inline bool is_lead(void) { return rank_here == 0; }
 
+/* Where messages come from; MPI_ANY_SOURCE for anysource. */
+static int source;
+
+static inline void receive_from_any(void) { source = MPI_ANY_SOURCE; }
+
 static inline void receive_start(void *to, size_t bytes, int tag, pending *p) {
-    MPI_Irecv(to, (int)bytes, MPI_BYTE, other, tag, MPI_COMM_WORLD, p);
+    MPI_Irecv(to, (int)bytes, MPI_BYTE, source, tag, MPI_COMM_WORLD, p);
 }
 
 static inline void send_start(const void *from, size_t bytes, int tag, pending *p) {
@@ -32,7 +37,7 @@ static inline void send_now(const void *from, size_t bytes, int tag) {
 }
 
 static inline void receive_now(void *to, size_t bytes, int tag) {
-    MPI_Recv(to, (int)bytes, MPI_BYTE, other, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(to, (int)bytes, MPI_BYTE, source, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static inline void await(pending *p) { MPI_Wait(p, MPI_STATUS_IGNORE); }
@@ -127,7 +132,7 @@ int main(int count, char **words) {
     MPI_Init(&count, &words);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_here);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_all);
-    other = 1 - rank_here;
+    source = other = 1 - rank_here;
     end_with_parent();
     bind_rank(&o, rank_here);
     const struct collective *c = collective_of(o.name);

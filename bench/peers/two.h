@@ -7,10 +7,11 @@
 
 enum { MESSAGES = 100000, POSTED_MESSAGES = 20000, GAP_WINDOWS = 200, RATE_WINDOWS = 2000 };
 
-enum kind { MESSAGE, POSTED, POST_GAP, RATE, BANDWIDTH_JOB, BANDWIDTH_OWN, BANDWIDTH_STREAM };
+enum kind { MESSAGE, ANYSOURCE, POSTED, POST_GAP, RATE, BANDWIDTH_JOB, BANDWIDTH_OWN, BANDWIDTH_STREAM };
 
 static const struct figure FIGURES[] = {
     [MESSAGE] = {"message", "", "latency_ns"},
+    [ANYSOURCE] = {"anysource", "", "latency_ns"},
     [POSTED] = {"posted", "", "latency_ns"},
     [POST_GAP] = {"posted", "post_gap", "time_ns"},
     [RATE] = {"rate", "", "rate_per_s"},
@@ -37,7 +38,7 @@ static enum kind kind_of(const char *name) {
 /* Whether the case can be played by the way that is asked for. */
 static bool has_way(enum kind kind, const char *by) {
     if (!by) return true;
-    if (!strcmp(by, "recv")) return kind == MESSAGE || kind == POSTED;
+    if (!strcmp(by, "recv")) return kind == MESSAGE || kind == ANYSOURCE || kind == POSTED;
     if (!strcmp(by, "send")) return kind == RATE;
     return !strcmp(by, "put") && kind == BANDWIDTH_JOB;
 }
@@ -48,6 +49,7 @@ static struct two begin_two(const struct options *o) {
     struct two t = {.kind = kind_of(o->name)};
     if (!has_way(t.kind, o->by)) fail(o->name, "is not played by what --by says");
     t.figure = FIGURES[t.kind];
+    if (t.kind == ANYSOURCE) receive_from_any();
     if (t.kind < BANDWIDTH_JOB) {
         t.messages = new_messages(o->bytes, asks_for(o, "recv"));
     } else {
@@ -66,7 +68,8 @@ static double measure_two(struct two *t, const struct options *o) {
         t->figure.variant = state_name(o);
     }
     switch (t->kind) {
-    case MESSAGE: return measure_message(t->messages, iterations(o, MESSAGES));
+    case MESSAGE:
+    case ANYSOURCE: return measure_message(t->messages, iterations(o, MESSAGES));
     case POSTED: return measure_message(t->messages, iterations(o, POSTED_MESSAGES));
     case POST_GAP: return measure_post_gap(&t->number, iterations(o, GAP_WINDOWS));
     case RATE: return measure_rate(&t->number, iterations(o, RATE_WINDOWS), asks_for(o, "send"));

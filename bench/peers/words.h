@@ -1,4 +1,4 @@
-/* message, posted, post_gap, rate: cases of small messages between two ranks, written once over what the program that
+/* message, anysource, posted, post_gap, rate: cases of small messages between two ranks, written once over what the program that
  * includes this file defines for its library:
  *
  *   pending                                    what a started operation is known by
@@ -7,6 +7,7 @@
  *   send_now(from, bytes, tag)                 returns when `from` may be written again
  *   receive_now(to, bytes, tag)                returns when the message is there
  *   await(&pending), await_all(pending, count)
+ *   receive_from_any()                         later receives name no source
  *   is_lead()                                  whether this rank begins, and holds the clock
  *
  * All go to and come from the other of two ranks. They are inlined, so a library pays for nothing but itself. */

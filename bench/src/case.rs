@@ -151,7 +151,7 @@ const OVERLAP: Case = Case {
 };
 
 /// All cases, in the order in which they are measured.
-pub(crate) static CASES: [Case; 41] = [
+pub(crate) static CASES: [Case; 42] = [
     Case {
         name: "limit",
         text: "What bare loops reach: hand-over, remote load and add, memcpy by one and by two",
@@ -182,6 +182,16 @@ pub(crate) static CASES: [Case; 41] = [
         limit: HAND_OVER,
         peers: &[("", "message")],
         bars: &[(TheLimit, AtMost(1.35), ALWAYS), (Mpi, AtMost(0.7), ALWAYS), (Ucx, AtMost(0.75), ALWAYS)],
+        ..BASE
+    },
+    Case {
+        name: "anysource",
+        text: "A message of 8 bytes to a receive queue, whose receiver does not know who sends, one way",
+        played: Played::Two("messages"),
+        set_up: messages::anysource,
+        limit: HAND_OVER,
+        peers: &[("", "anysource")],
+        bars: &[(TheLimit, AtMost(2.5), ALWAYS), (Mpi, AtMost(0.9), ALWAYS)],
         ..BASE
     },
     Case {

@@ -1,4 +1,4 @@
-//! Messages between two ranks. message and posted measure one direction of an exchange of eight bytes; in posted the
+//! Messages between two ranks. anysource sends them through receive queues. message and posted measure one direction of an exchange of eight bytes; in posted the
 //! receive is posted before the send checks for it. oversubscribed measures the same exchange while other ranks wait,
 //! rate and post_gap measure windows of messages, and outstanding has many messages in flight at once.
 
@@ -108,6 +108,32 @@ fn call(ends: &Ends<'_>, values: Range<u64>) -> tasuki::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Ping-pongs through receive queues. Both ranks have one.
+pub(crate) fn anysource<'j>(s: &Setup<'j>) -> Figures<'j> {
+    let (ends, rounds, mut sent) = (Ends::new(s), s.effort.times(100_000), 0);
+    let mut inbox = s.job.receive_queue(64, 64)?;
+    let mut address = [inbox.address()];
+    let own = address;
+    s.world().sendrecv(&own, ends.peer, &mut address, ends.peer, WORD)?;
+    let mut to = s.job.open_receive_queue(address[0])?;
+    let mut exchange = move |values: Range<u64>| {
+        ends.meet()?;
+        for value in values {
+            let mut got = [0];
+            if ends.is_lead {
+                to.send(&[value], WORD)?;
+            }
+            inbox.recv(&mut got, WORD)?;
+            expect(got[0], if ends.is_lead { !value } else { value }, "anysource")?;
+            if !ends.is_lead {
+                to.send(&[!value], WORD)?;
+            }
+        }
+        Ok(())
+    };
+    Ok([figure("", move || one_way(rounds, |rounds| exchange(advance(&mut sent, rounds))))].into())
 }
 
 /// Ping-pongs of blocks that an executor awaits, and by blocking calls. Ranks besides the two do nothing.

@@ -98,7 +98,7 @@ impl Library {
             // Tests for completion, also between pieces of work, instead of one wait after the work.
             "fuzzy" | "fuzzy_hidden" => &[None, Some("test")],
             // Receives by the call that returns with the message. UCX has none.
-            "message" | "posted" if self != Library::Ucx => &[None, Some("recv")],
+            "message" | "anysource" | "posted" if self != Library::Ucx => &[None, Some("recv")],
             _ => &[None],
         }
     }
@@ -138,8 +138,16 @@ impl Library {
 }
 
 /// Cases for two ranks that all peers run. `post_gap` is the variant of `posted`.
-const FOR_TWO: &[&str] =
-    &["message", "posted", "post_gap", "rate", "bandwidth_job", "bandwidth_own", "bandwidth_stream"];
+const FOR_TWO: &[&str] = &[
+    "message",
+    "anysource",
+    "posted",
+    "post_gap",
+    "rate",
+    "bandwidth_job",
+    "bandwidth_own",
+    "bandwidth_stream",
+];
 
 /// What one program is to measure.
 #[derive(Clone, Debug)]

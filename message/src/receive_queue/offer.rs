@@ -15,6 +15,7 @@
 use crate::receive_queue::layout::Offered;
 use crate::slot::arena::{at, atomic8};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, Deadline, WaitEvent, Worker};
@@ -28,6 +29,10 @@ const OFFERS: u64 = 48 << 10;
 const ENTRY: u64 = 64;
 /// The most offers of a rank at a time.
 const OFFERS_MAX: u64 = 256;
+
+/// The first and the longest pause between two looks whether the queue was dropped, in ns. Nothing else tells that.
+const PAUSE_NS: u64 = 1_000_000;
+const PAUSE_MAX_NS: u64 = 100_000_000;
 
 const OFFERED: u64 = 1;
 const CLAIMED: u64 = 2;
@@ -108,27 +113,44 @@ impl Offer<'_> {
         self.worker.atomic(self.address(), atomic8(AtomicKind::Load, 0))
     }
 
-    /// Waits until the receiver has fetched the message. If the limit of the call is reached first, takes the offer back,
-    /// unless the receiver has claimed it.
-    pub(crate) fn wait(&self, receiver: Rank, call: &dyn Fn() -> String) -> Result<()> {
-        let (mut deadline, mut ended) = (self.worker.call_deadline(), None);
+    /// Waits until the receiver has fetched the message. If the limit of the call is reached first, or the queue was
+    /// dropped, takes the offer back, unless the receiver has claimed it.
+    pub(crate) fn wait(
+        &self,
+        receiver: Rank,
+        is_closed: &dyn Fn() -> Result<bool>,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let (deadline, mut pause_ns, mut ended) = (self.worker.call_deadline(), PAUSE_NS, None);
         loop {
             let (_, cell) = self.offers.signal(self.worker)?;
             let seen = self.worker.signal_value(cell);
             if self.read()? == state(self.number, FETCHED) {
                 return Ok(());
             }
+            // Unless the receiver is copying the message: that ends soon.
             if ended.is_some() && self.take_back()? {
-                return ended.unwrap_or(Ok(()));
+                return ended.map_or(Ok(()), Err);
             }
-            let arrival = Arc::new(OfferChange { cell: *cell, seen, worker: self.worker.clone(), receiver });
-            let waited = self.worker.wait(&Condition::Event(arrival), deadline, call);
-            if let Err(error) = waited {
-                if !error.is_timeout() && self.worker.check().is_err() {
-                    return Err(error);
+            let change = OfferChange { cell: *cell, seen, worker: self.worker.clone(), receiver };
+            let pause = Deadline::after(self.worker.now_ns(), Duration::from_nanos(pause_ns));
+            let until = if ended.is_some() { pause } else { pause.or_earlier(deadline) };
+            match self.worker.wait(&Condition::Event(Arc::new(change)), until, call) {
+                Ok(()) => {}
+                Err(error) if !error.is_timeout() => {
+                    self.worker.check().map_err(|cause| self.worker.fault(cause, call))?;
+                    ended = Some(error);
                 }
-                // Unless the receiver is copying the message: that ends soon.
-                (deadline, ended) = (Deadline::NEVER, Some(Err(error)));
+                Err(_) if self.worker.now_ns() >= deadline.until_ns() => {
+                    let late = Cause::TimedOut { after: deadline.limit() };
+                    ended = ended.or_else(|| Some(self.worker.fault(late, call)));
+                }
+                Err(_) => {
+                    pause_ns = (2 * pause_ns).min(PAUSE_MAX_NS);
+                    if is_closed()? {
+                        ended = Some(self.worker.fault(Cause::QueueClosed { peer: receiver }, call));
+                    }
+                }
             }
         }
     }

@@ -223,7 +223,7 @@ impl ReceiveQueueSender {
             let offered = offer.describe(registered.address(), bytes.len() as u64)?;
             let place = Place::Offered(offered);
             self.write(ticket, Header { source: worker.rank(), slot, context, kind, before: 0, place })?;
-            offer.wait(access.receiver(), &call)
+            offer.wait(access.receiver(), &|| access.is_closed(), &call)
         })
     }
 }

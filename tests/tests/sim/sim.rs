@@ -87,15 +87,43 @@ fn seeds(name: &str) -> u64 {
         "puts_and_gets_of_every_size",
         "reductions_of_one_queue_all_count",
         "reductions_on_arrival",
+        "j_refused_calls_fail_the_communicator",
+        "limits_of_collective_calls",
+        "scopes_have_requests_and_keep_temporaries",
+        "bytes_match_any_type",
+        "messages_between_registered_memory",
+        "types_of_the_program_differ",
+        "j_waits_fail_when_a_member_leaves_before_starts",
+        "f1_many_senders_few_buffers",
     ];
     if ONCE.contains(&name) { 1 } else { 2 }
+}
+
+/// Returns true for the cases that take longest. Each machine runs them with every second number of ranks, and
+/// neighbouring machines with the other ones.
+fn takes_long(name: &str) -> bool {
+    const LONG: &[&str] = &[
+        "d19_long_arguments_and_results",
+        "d19_long_arguments_are_forwarded",
+        "d19_memory_of_long_values_is_used_again",
+        "g12_nan_and_ties_in_every_call",
+        "g12_nan_and_zeros_in_every_call",
+        "j_every_algorithm_moves_the_right_values",
+        "j_neighbours_exchange_in_graphs",
+        "j_plans_keep_the_combining_order",
+        "j_plans_keep_their_input",
+        "j_refused_calls_fail_the_communicator",
+        "j_repeated_calls_get_cached_schedules",
+    ];
+    LONG.contains(&name)
 }
 
 macro_rules! test_of {
     (Everywhere $name:ident) => {
         #[test]
         fn $name() {
-            case_runner::on_sim(stringify!($name), 0..super::seeds(stringify!($name)));
+            let name = stringify!($name);
+            case_runner::on_sim(name, 0..super::seeds(name), super::takes_long(name));
         }
     };
     ($ways:ident $name:ident) => {};

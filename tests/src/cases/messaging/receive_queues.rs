@@ -257,7 +257,20 @@ pub fn f_queues_are_dropped(job: &Job) -> Result<()> {
     // A few messages fit into buffers that nobody reads any more.
     let sends = (0..4).map(|number| to.send(&message(job.rank(), number, 2), Slot(0)));
     closed(sends.collect::<Result<()>>().expect_err("it was dropped"));
+    closed(to.send(&message(job.rank(), 9, 400), Slot(0)).expect_err("it was dropped"));
     drop(to);
+    job.barrier()?;
+    let mut inbox = on_first(job, || job.receive_queue(16, 64))?;
+    let mut to = job.open_receive_queue(shared(job, &inbox)?)?;
+    if let Some(inbox) = inbox.as_mut().filter(|_| job.size() > 1) {
+        assert_eq!(inbox.recv_vec::<u64>(Slot(1))?.0, [1]);
+    }
+    if job.rank() != 0 {
+        // The receiver drops the queue when it has the first message; the long one has stayed here.
+        to.send(&[1_u64], Slot(1))?;
+        closed(to.send(&message(job.rank(), 9, 400), Slot(0)).expect_err("it was dropped"));
+    }
+    drop((inbox, to));
     job.barrier()?;
     let mut before = job.memory().local;
     for round in 0..300_u64 {

@@ -6,7 +6,6 @@ use crate::receive_queue::memory::{Description, QueueLines, QueueShare, ReceiveQ
 use crate::receive_queue::tickets::{SenderTickets, TicketMemory};
 use crate::receive_queue::void_ticket::VoidTicket;
 use std::sync::Arc;
-
 use std::time::Duration;
 use tasuki_core::base::{Cause, Rank, Result, ValueKind};
 use tasuki_core::engine::node_state::RankStage;

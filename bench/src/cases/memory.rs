@@ -338,7 +338,7 @@ mod tests {
             });
         }
         for ranks in [3, 12, 64] {
-            let peers = |what| if what == "one" { 1 } else { ranks as u64 - 1 };
+            let peers = |what: &str| if what == "one" { 1 } else { ranks as u64 - 1 };
             check(ranks, sending_ranks, |_, what| formula_of_messages(ranks as u64, peers(what)));
         }
     }

@@ -19,7 +19,7 @@
 //! although a broadcast, for instance, needs only its root. A program that relies on the contrary may be failed.
 //!
 //! *Not found.* Threads other than that one; several things awaited at a time; tests in a loop; circles of three members
-//! of which no two wait for each other; members that do not read each other's words. There only time limits end
+//! of which no two wait for each other; members that do not read each other's words, or are more than 32. There only time limits end
 //! such waits.
 //!
 //! Each member writes the line with its wait alone. The cost is a line written in a wait of a millisecond, and nothing
@@ -40,6 +40,7 @@ use tasuki_core::base::Cause;
 use tasuki_core::engine::scoped_wait_probe_about;
 use tasuki_core::fabric::{LinePayload, SignalLine};
 use tasuki_core::segment::layout::LINE_PAYLOAD;
+use tasuki_schedule::selection::MEMBERS_MAX;
 
 /// Things that are begun one after the other. All members begin those of one lane in the same order. Its place is that of
 /// its name in [`NAMES`].
@@ -180,7 +181,8 @@ impl FailureMonitor {
     /// Publishes what this thread waits for. Returns an error, and makes the communicator fail, if another member waits
     /// for something that this one has not begun, and has not begun what this one waits for.
     pub(super) fn find_crossed_wait(&self, about: u32) -> Option<Cause> {
-        if !self.reads_words || thread::current().id() != self.waits.maker {
+        let is_among_few = self.members.len() <= MEMBERS_MAX; // to read the lines of all
+        if !self.reads_words || !is_among_few || thread::current().id() != self.waits.maker {
             return None;
         }
         let (own, worker) = (self.own_wait(about)?, self.worker.upgrade()?);

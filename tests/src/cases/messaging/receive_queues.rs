@@ -262,6 +262,7 @@ pub fn f_queues_are_dropped(job: &Job) -> Result<()> {
     job.barrier()?;
     let mut inbox = on_first(job, || job.receive_queue(16, 64))?;
     let mut to = job.open_receive_queue(shared(job, &inbox)?)?;
+    job.barrier()?; // all have opened it
     if let Some(inbox) = inbox.as_mut().filter(|_| job.size() > 1) {
         assert_eq!(inbox.recv_vec::<u64>(Slot(1))?.0, [1]);
     }

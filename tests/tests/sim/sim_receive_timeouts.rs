@@ -2,7 +2,7 @@
 //! sent and received.
 
 use std::time::Duration;
-use tasuki::{Job, Rank, Result, Sim, Slot};
+use tasuki::{Job, Rank, Request, Result, Sim, Slot};
 use tasuki_tests::simulated_machines::MACHINES;
 use tasuki_tests::watchdog::Watchdog;
 
@@ -27,7 +27,10 @@ fn exchange(
         0 => world.send(&[0_u8], Rank(1), Slot(8))?,
         _ => drop(world.recv(&mut [0_u8], Rank(0), Slot(8))?),
     }
+    let never = job.signal()?;
     if job.rank() == Rank(0) {
+        // Otherwise the messages would be there before most of the limits are reached.
+        never.reaches(1).wait_timeout(Duration::from_micros(3))?;
         world.send(&first, Rank(1), Slot(7))?;
         world.send(&second, Rank(1), Slot(7))?;
         job.barrier()?;

@@ -635,7 +635,7 @@ impl Communicator {
         if root.index() < self.size() {
             return Ok(());
         }
-        Err(self.refuse_as(self.messages().no_such_member(root), word, call))
+        Err(self.refuse_as(Cause::NoSuchMember { member: root.index(), size: self.size() }, word, call))
     }
 
     /// Refuses a collective call of that name, because an argument of this member is wrong. Returns the error, and makes

@@ -275,15 +275,11 @@ impl Communicator {
 
     /// Returns the member that is the root. `call` names the call.
     #[inline]
-    pub(crate) fn root<P: Peer>(&self, root: P, call: &'static str) -> Result<Member> {
+    pub(crate) fn root(&self, root: impl Peer, call: &'static str) -> Result<Member> {
         let refused = |cause| self.refused(cause, call);
-        let member = root.member(self.messages()).map_err(refused)?.ok_or_else(|| {
+        root.member(self.messages()).map_err(refused)?.ok_or_else(|| {
             refused(Cause::Argument("the root is None: a collective call needs a member as its root".into()))
-        })?;
-        if P::IS_MEMBER && member.0 >= self.size() {
-            return Err(refused(Cause::NoSuchMember { member: member.0, size: self.size() }));
-        }
-        Ok(member)
+        })
     }
 
     /// Refuses a collective call because of its arguments. The communicator fails on all members.

@@ -107,11 +107,11 @@ impl Continuations {
 
     /// Returns when the first of them can resume although no signal is raised.
     pub(crate) fn again_at_ns(&self) -> u64 {
-        let mut all = Vec::new();
+        let mut first = u64::MAX;
         if self.is_any() {
-            self.change(|continuations| all.clone_from(continuations));
+            self.change(|all| first = all.iter().map(|one| one.again_at_ns()).min().unwrap_or(first));
         }
-        all.iter().map(|one| one.again_at_ns()).min().unwrap_or(u64::MAX)
+        first
     }
 
     pub(crate) fn any_under_way(&self) -> bool {

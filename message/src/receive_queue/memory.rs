@@ -28,6 +28,7 @@ use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::{AtomicKind, SlotWord, SlotWrite, Slots};
 use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::SLOT_LINE;
 
 /// Offset of the table of counters in the arena.
 const COUNTERS: u64 = 32 << 10;
@@ -231,6 +232,11 @@ impl Description {
             shares: shares.chunks(3).map(share).collect(),
             units: units.iter().map(|&unit| unit as u32).collect(),
         })
+    }
+
+    /// Bytes of all buffers: areas and lines.
+    pub(crate) fn buffer_bytes(&self) -> u64 {
+        self.shares.iter().map(|share| share.slots * (self.bytes_per_slot + SLOT_LINE)).sum()
     }
 
     /// Returns the place of a buffer's area.

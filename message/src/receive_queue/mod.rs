@@ -42,7 +42,7 @@ mod void_ticket;
 pub use memory::ReceiveQueueAddress;
 pub(crate) use memory::RetiredQueues;
 pub(crate) use offer::Offers;
-pub use receiver::{ReceiveQueue, ReceivedFromAny, Wanted};
+pub use receiver::{ReceiveQueue, Wanted};
 pub use sender::ReceiveQueueSender;
 
 #[doc(hidden)]

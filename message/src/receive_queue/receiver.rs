@@ -1,31 +1,21 @@
 //! The receiving side of a receive queue.
 
+use crate::context::Received;
 use crate::progress::engine::ProgressEngine;
 use crate::protocol::fit::type_mismatch;
 use crate::receive_queue::layout::{Header, LineWords, Offered, Place, is_filled};
 use crate::receive_queue::memory::{
-    Description, QueueLines, QueueMemory, QueueShare, ReceiveQueueAddress, ReceiveQueueOptions,
+    QueueLines, QueueMemory, QueueShare, ReceiveQueueAddress, ReceiveQueueOptions,
 };
 use crate::receive_queue::offer;
 use crate::receive_queue::side_store::{SideStore, StoredMessage};
 use crate::receive_queue::tickets::ReceiverTickets;
 use std::sync::Arc;
-use tasuki_core::base::{Cause, Rank, Result, ValueKind};
+use tasuki_core::base::{Cause, Error, Rank, Result, ValueKind};
 use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
 use tasuki_core::fabric::SLOT_PAYLOAD;
 use tasuki_core::segment::GlobalAddress;
-
-/// A message that was received from a queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ReceivedFromAny {
-    /// The sender's rank in the job.
-    pub source: Rank,
-    /// The slot it was sent on.
-    pub slot: u32,
-    /// Its length in bytes.
-    pub len: u64,
-}
 
 /// Which messages a receive takes.
 #[derive(Clone, Copy, Debug)]
@@ -77,9 +67,8 @@ impl ReceiveQueue {
         let memory = QueueMemory::new(worker, &progress.retired_queues, options)?;
         let lines = Arc::new(memory.description.lines(worker, worker.rank())?);
         let tickets = |&share: &QueueShare| (share, ReceiverTickets::new(share.slots, options.first_ticket));
-        let shares: Vec<_> = memory.description.shares.iter().map(tickets).collect();
-        let buffers: u64 = shares.iter().map(|(share, _)| share.slots).sum();
-        let side_store = SideStore::new(buffers * (memory.description.bytes_per_slot + 64));
+        let shares = memory.description.shares.iter().map(tickets).collect();
+        let side_store = SideStore::new(memory.description.buffer_bytes());
         Ok(ReceiveQueue { worker: worker.clone(), memory, lines, shares, next: 0, side_store })
     }
 
@@ -90,9 +79,7 @@ impl ReceiveQueue {
 
     /// Bytes that the queue takes: its buffers, and the messages that it has copied out of them.
     pub fn bytes(&self) -> u64 {
-        let Description { bytes_per_slot, shares, .. } = &self.memory.description;
-        let buffers: u64 = shares.iter().map(|share| share.slots).sum();
-        buffers * (bytes_per_slot + 64) + self.side_store.bytes()
+        self.memory.description.buffer_bytes() + self.side_store.bytes()
     }
 
     /// Receives the oldest message that is wanted; waits for it. `place` returns the memory for a message of that many
@@ -101,24 +88,12 @@ impl ReceiveQueue {
         &mut self,
         wanted: Wanted,
         place: impl FnOnce(u64) -> Result<&'b mut [u8], Cause>,
-    ) -> Result<ReceivedFromAny> {
-        let call = || call_text(wanted);
-        if let Err(cause) = self.worker.check_alive() {
-            return Err(self.worker.fault(cause, call));
-        }
+    ) -> Result<Received> {
         loop {
-            let Some(found) = self.find(wanted)? else {
-                self.wait(wanted)?;
-                continue;
-            };
-            match self.begin(found, wanted.kind) {
-                Ok(None) => self.discard(found)?,
-                Ok(Some(header)) => {
-                    let into = place(header.place.len());
-                    return self.finish(found, &header, into).map_err(|error| error.in_call(call));
-                }
-                Err(cause) => return Err(self.worker.fault(cause, call)),
+            if let Some((found, header)) = self.claim(wanted)? {
+                return self.finish(wanted, found, &header, place(header.place.len()));
             }
+            self.wait(wanted)?;
         }
     }
 
@@ -127,10 +102,10 @@ impl ReceiveQueue {
         &mut self,
         wanted: Wanted,
         place: impl FnOnce(u64) -> Result<&'b mut [u8], Cause>,
-    ) -> Result<Option<ReceivedFromAny>> {
+    ) -> Result<Option<Received>> {
         self.worker.progress_briefly();
-        match self.find(wanted)? {
-            Some(_) => self.recv(wanted, place).map(Some),
+        match self.claim(wanted)? {
+            Some((found, header)) => self.finish(wanted, found, &header, place(header.place.len())).map(Some),
             None => self.publish(true).map(|()| None),
         }
     }
@@ -208,40 +183,48 @@ impl ReceiveQueue {
         true
     }
 
-    /// Checks the type of a message, and claims it if it stays at its sender. Returns `None` if its sender has taken it
-    /// back.
-    fn begin(&self, found: FoundMessage, kind: ValueKind) -> Result<Option<Header>, Cause> {
-        let header = match found {
-            FoundMessage::Buffer(share, ticket) => self.header(share, ticket),
-            FoundMessage::Stored(place) => self.side_store.get(place).header,
-        };
-        if !header.kind.matches(kind) {
-            return Err(type_mismatch(header.kind.class(), kind.class()));
+    /// Finds the oldest message that is wanted, checks its type, and claims it if it stays at its sender. Passes over
+    /// messages that their senders have taken back.
+    fn claim(&mut self, wanted: Wanted) -> Result<Option<(FoundMessage, Header)>> {
+        self.worker.check_alive().map_err(|cause| self.fault(cause, wanted))?;
+        while let Some(found) = self.find(wanted)? {
+            let header = match found {
+                FoundMessage::Buffer(share, ticket) => self.header(share, ticket),
+                FoundMessage::Stored(place) => self.side_store.get(place).header,
+            };
+            if !header.kind.matches(wanted.kind) {
+                return Err(self.fault(type_mismatch(header.kind.class(), wanted.kind.class()), wanted));
+            }
+            match &header.place {
+                Place::Offered(offered) if !offer::claim(&self.worker, offered)? => self.discard(found)?,
+                _ => return Ok(Some((found, header))),
+            }
         }
-        if let Place::Offered(offered) = &header.place {
-            let claimed = offer::claim(&self.worker, offered).map_err(|error| error.cause().clone())?;
-            return Ok(claimed.then_some(header));
-        }
-        Ok(Some(header))
+        Ok(None)
     }
 
-    /// Copies a message, and frees its buffer.
+    /// Copies a message that was claimed, and frees its buffer.
     fn finish(
         &mut self,
+        wanted: Wanted,
         found: FoundMessage,
         header: &Header,
         into: Result<&mut [u8], Cause>,
-    ) -> Result<ReceivedFromAny> {
+    ) -> Result<Received> {
         let copied = match into {
-            Ok(into) => self.copy(found, header, into),
-            Err(cause) => Err(self.worker.fault(cause, || "place".into())),
+            Ok(into) => self.copy(found, header, into).map_err(|error| error.in_call(|| call_text(wanted))),
+            Err(cause) => Err(self.fault(cause, wanted)),
         };
         if let Place::Offered(offered) = &header.place {
             offer::end(&self.worker, offered, copied.is_ok())?;
         }
         copied?;
         self.discard(found)?;
-        Ok(ReceivedFromAny { source: header.source, slot: header.slot, len: header.place.len() })
+        Ok(Received { source: header.source, slot: header.slot, len: header.place.len() })
+    }
+
+    fn fault(&self, cause: Cause, wanted: Wanted) -> Error {
+        self.worker.fault(cause, || call_text(wanted))
     }
 
     fn area_of(&self, share: usize, ticket: u64) -> GlobalAddress {
@@ -327,8 +310,7 @@ impl ReceiveQueue {
         let ticket = self.shares[share].1.head();
         let header = self.header(share, ticket);
         let len = if let Place::Area(len) = header.place { len } else { 0 };
-        let no_room = |cause| self.worker.fault(cause, || call_text(wanted));
-        self.side_store.check_room(len).map_err(no_room)?;
+        self.side_store.check_room(len).map_err(|cause| self.fault(cause, wanted))?;
         let mut bytes = vec![0; len as usize];
         self.worker.get(self.area_of(share, ticket), &mut bytes)?;
         self.side_store.push(StoredMessage { header, bytes: bytes.into() });

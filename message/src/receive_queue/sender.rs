@@ -151,7 +151,8 @@ impl ReceiveQueueSender {
         let place = if bytes.len() <= INLINE_MAX {
             Place::in_line(bytes)
         } else {
-            self.access.worker.put(self.access.area_of(ticket), bytes)?;
+            let put = self.access.worker.put(self.access.area_of(ticket), bytes);
+            put.inspect_err(|_| self.drawn = Some(ticket))?;
             Place::Area(bytes.len() as u64)
         };
         self.write(

@@ -568,7 +568,7 @@ impl Communicator {
     pub(crate) fn prepare<T: Pod>(&self, shape: &Shape, operation: SharedOperation) -> Result<Plan<T>> {
         let call = || format!("{}_init", shape.collective.name());
         if shape.root >= self.size() {
-            let cause = self.messages().no_such_member(Rank(shape.root));
+            let cause = crate::engine::Cause::NoSuchMember { member: shape.root, size: self.size() };
             return Err(self.inner().refuse(cause, &call(), &call));
         }
         let bytes = shape.bytes_at_most();

@@ -5,7 +5,7 @@ use crate::message::slot::{Received, Slot, bytes};
 use crate::{Job, Member, Pod, Rank, Result};
 use std::fmt;
 use tasuki_core::base::{Cause, ValueKind};
-use tasuki_message::{ReceiveQueueOptions, ReceivedFromAny, Wanted};
+use tasuki_message::{ReceiveQueueOptions, Wanted};
 
 pub use tasuki_message::ReceiveQueueAddress;
 
@@ -251,7 +251,7 @@ fn room_for<T: Pod>(values: &mut Vec<T>, len: u64) -> Result<&mut [u8], Cause> {
     Ok(bytemuck::cast_slice_mut(values))
 }
 
-fn received<T>(got: ReceivedFromAny) -> Received {
+fn received<T>(got: tasuki_message::Received) -> Received {
     let count = got.len / bytes::<T>(1).max(1);
     Received { slot: Slot(got.slot as usize), source: Member(got.source.0), count: count as usize }
 }

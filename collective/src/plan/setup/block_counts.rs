@@ -106,7 +106,7 @@ impl Communicator {
             return Err(refuse(Cause::mismatch(None, text)));
         }
         if let Some(root) = root.filter(|root| root.index() >= self.size()) {
-            return Err(refuse(self.messages().no_such_member(root)));
+            return Err(refuse(Cause::NoSuchMember { member: root.index(), size: self.size() }));
         }
         if !fit_in_memory(&blocks) {
             return Err(refuse(Cause::Argument("the blocks have more bytes than memory can have".into())));

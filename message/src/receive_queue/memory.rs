@@ -4,49 +4,25 @@
 //! |---|---|
 //! | lines of the buffers | units of the receiver's arena, 128 lines each |
 //! | areas of the buffers, and after them a description of the queue | local memory of the receiver |
-//! | counters of a share of the buffers | a table in the arena of any rank |
-//!
-//! | bytes of the counters | hold |
-//! |---|---|
-//! | 0-7 | tickets drawn |
-//! | 64-71 | tickets consumed |
-//! | 72-79 | the key of the queue; 0 if the place is free, 1 if the queue was dropped |
-//! | 80-87 | how many senders have it open |
-//!
-//! A sender adds itself to the senders before it compares the key. The owner that drops the queue changes the key before
-//! it reads the number of senders, and frees nothing while there are any. So a sender that has found the right key may
-//! use counters and lines until it is dropped; and one whose queue is gone gets an error.
+//! | counters of a share of the buffers | a [table](crate::receive_queue::counters) in the arena of any rank |
 
+use crate::receive_queue::counters::{self, Counters, KEYS_FROM};
 use crate::receive_queue::layout::empty_word;
-use crate::receive_queue::tickets::TicketMemory;
-use crate::slot::arena::{self, LINES, at, atomic8};
+use crate::receive_queue::retired::{RetiredQueue, RetiredQueues};
+use crate::slot::arena::{self, LINES};
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Worker;
-use tasuki_core::fabric::{AtomicKind, SlotWord, SlotWrite, Slots};
+use tasuki_core::fabric::{SlotWord, SlotWrite, Slots};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::SLOT_LINE;
 
-/// Offset of the table of counters in the arena.
-const COUNTERS: u64 = 32 << 10;
-/// Bytes of an entry: two cache lines, since senders write one and the receiver the other.
-const ENTRY: u64 = 128;
-/// How many shares of receive queues have their counters on one rank.
-pub(crate) const ENTRIES_MAX: u64 = 128;
 /// Buffers whose lines are in a unit.
 const UNIT_BUFFERS: u64 = 128;
 const _: () = assert!(UNIT_BUFFERS <= LINES as u64);
-
-const DRAWN: u64 = 0;
-const CONSUMED: u64 = 64;
-const KEY: u64 = 72;
-const SENDERS: u64 = 80;
-
-const FREE: u64 = 0;
-const DROPPED: u64 = 1;
 
 /// Largest number of buffers of a queue.
 const SLOTS_MAX: u64 = 1 << 16;
@@ -91,67 +67,6 @@ pub struct ReceiveQueueOptions {
     pub counters: Vec<Rank>,
     /// The number of the first ticket, for tests of numbers that wrap.
     pub first_ticket: u64,
-}
-
-/// The counters of a share.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Counters<'m> {
-    pub(crate) worker: &'m Worker,
-    pub(crate) at: GlobalAddress,
-}
-
-impl Counters<'_> {
-    fn add(&self, word: u64, amount: u64) -> Result<u64> {
-        self.worker.atomic(self.at.add(word), atomic8(AtomicKind::Add, amount))
-    }
-
-    fn read(&self, word: u64) -> Result<u64> {
-        self.worker.atomic(self.at.add(word), atomic8(AtomicKind::Load, 0))
-    }
-
-    /// Returns true if the queue was dropped, or is not the one of that key.
-    pub(crate) fn is_closed(&self, key: u64) -> Result<bool> {
-        Ok(self.read(KEY)? != key)
-    }
-
-    /// Adds this sender. Error: there is no such queue any more.
-    pub(crate) fn open(&self, key: u64, receiver: Rank) -> Result<()> {
-        self.add(SENDERS, 1)?;
-        if self.is_closed(key)? {
-            self.close()?;
-            return Err(Cause::QueueClosed { peer: receiver }.into());
-        }
-        Ok(())
-    }
-
-    /// Removes this sender.
-    pub(crate) fn close(&self) -> Result<()> {
-        self.add(SENDERS, 1_u64.wrapping_neg()).map(drop)
-    }
-
-    /// The address of the number of tickets consumed.
-    pub(crate) fn consumed_at(&self) -> GlobalAddress {
-        self.at.add(CONSUMED)
-    }
-}
-
-impl TicketMemory for Counters<'_> {
-    type Error = Error;
-
-    #[inline]
-    fn draw(&self) -> Result<u64> {
-        self.add(DRAWN, 1)
-    }
-
-    #[inline]
-    fn consumed(&self) -> Result<u64> {
-        self.read(CONSUMED) // SYNC queue-consumed
-    }
-
-    #[inline]
-    fn consume(&self, count: u64) -> Result<()> {
-        self.add(CONSUMED, count).map(drop) // SYNC queue-consumed
-    }
 }
 
 /// A part of the buffers with counters of its own.
@@ -280,7 +195,7 @@ pub(crate) struct QueueMemory {
 }
 
 /// Numbers of the queues of this process.
-static KEYS: AtomicU64 = AtomicU64::new(DROPPED + 1);
+static KEYS: AtomicU64 = AtomicU64::new(KEYS_FROM);
 
 impl QueueMemory {
     /// Makes the memory of a queue.
@@ -331,7 +246,7 @@ impl QueueMemory {
             memory.description.units.push(arena::take(worker, worker.rank())?);
         }
         for (number, &home) in counters.iter().enumerate() {
-            let counters = take_counters(worker, home, key, *first_ticket)?;
+            let counters = counters::take(worker, home, key, *first_ticket)?;
             let first = number as u64 * share_slots;
             memory.description.shares.push(QueueShare { counters, first, slots: share_slots });
         }
@@ -365,30 +280,12 @@ impl QueueMemory {
     }
 }
 
-/// Takes a free entry of a rank's table of counters.
-fn take_counters(worker: &Worker, home: Rank, key: u64, first_ticket: u64) -> Result<GlobalAddress> {
-    for entry in 0..ENTRIES_MAX {
-        let place = at(home, COUNTERS + entry * ENTRY);
-        let taken = worker.atomic(place.add(KEY), atomic8(AtomicKind::Cas { expected: FREE }, key))?;
-        if taken == FREE {
-            for word in [DRAWN, CONSUMED] {
-                worker.atomic(place.add(word), atomic8(AtomicKind::Swap, first_ticket))?;
-            }
-            return Ok(place);
-        }
-    }
-    Err(Cause::Full { what: "the table of receive queues", capacity: ENTRIES_MAX as usize }.into())
-}
-
 impl Drop for QueueMemory {
     fn drop(&mut self) {
         if self.worker.fork_guard().is_forked() {
             return; // the queue belongs to the rank, which goes on
         }
-        let dropped = |share: &QueueShare| {
-            let closed = atomic8(AtomicKind::Swap, DROPPED);
-            self.worker.atomic(share.counters.add(KEY), closed).map(drop)
-        };
+        let dropped = |share: &QueueShare| share.counters(&self.worker).mark_dropped();
         // Fails only if the job is over, which frees everything.
         if self.description.shares.iter().try_for_each(dropped).is_ok() {
             let (shares, units) = (&mut self.description.shares, &mut self.description.units);
@@ -397,44 +294,8 @@ impl Drop for QueueMemory {
                 units: std::mem::take(units),
                 local: self.local,
             };
-            self.retired.lock().push(retired);
+            self.retired.add(retired);
             let _ = self.retired.free(&self.worker);
         }
-    }
-}
-
-/// A dropped queue that senders may have open.
-#[derive(Debug)]
-struct RetiredQueue {
-    shares: Vec<QueueShare>,
-    units: Vec<u32>,
-    local: u64,
-}
-
-/// The dropped queues of a rank. Their memory is freed when all senders were dropped, too.
-#[derive(Debug, Default)]
-pub(crate) struct RetiredQueues(Mutex<Vec<RetiredQueue>>);
-
-impl RetiredQueues {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<RetiredQueue>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Frees the queues that no sender has open.
-    fn free(&self, worker: &Worker) -> Result<()> {
-        let all = std::mem::take(&mut *self.lock());
-        for queue in all {
-            let senders = queue.shares.iter().map(|share| share.counters(worker).read(SENDERS));
-            if senders.sum::<Result<u64>>()? != 0 {
-                self.lock().push(queue);
-                continue;
-            }
-            for share in &queue.shares {
-                worker.atomic(share.counters.add(KEY), atomic8(AtomicKind::Swap, FREE))?;
-            }
-            queue.units.iter().try_for_each(|&unit| arena::give_back(worker, worker.rank(), unit))?;
-            worker.registry().free(queue.local)?;
-        }
-        Ok(())
     }
 }

@@ -30,19 +30,22 @@
 //! the scheme that acquires a receive buffer. The paper does not say how the receiver knows that a buffer is filled, nor
 //! that `consumed` must be a prefix; nor what a sender does that gives up after it has drawn a ticket ([`void_ticket`]).
 
+mod counters;
+mod growing_pause;
 mod layout;
 mod memory;
 mod offer;
 mod receiver;
+mod retired;
 mod sender;
 mod side_store;
 mod tickets;
 mod void_ticket;
 
 pub use memory::ReceiveQueueAddress;
-pub(crate) use memory::RetiredQueues;
 pub(crate) use offer::Offers;
 pub use receiver::{ReceiveQueue, Wanted};
+pub(crate) use retired::RetiredQueues;
 pub use sender::ReceiveQueueSender;
 
 #[doc(hidden)]

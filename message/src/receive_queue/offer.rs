@@ -12,13 +12,13 @@
 //!
 //! After a change of the state the receiver raises a signal of the sender's rank, which all its offers share.
 
+use crate::receive_queue::growing_pause::GrowingPause;
 use crate::receive_queue::layout::Offered;
 use crate::slot::arena::{at, atomic8};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::node_state::RankStage;
-use tasuki_core::engine::{Condition, Deadline, WaitEvent, Worker};
+use tasuki_core::engine::{Deadline, WaitEvent, Worker};
 use tasuki_core::fabric::{AtomicKind, SignalCell};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
@@ -121,7 +121,8 @@ impl Offer<'_> {
         is_closed: &dyn Fn() -> Result<bool>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        let (deadline, mut pause_ns, mut ended) = (self.worker.call_deadline(), PAUSE_NS, None);
+        let (mut deadline, mut ended) = (self.worker.call_deadline(), None);
+        let mut pause = GrowingPause::new(PAUSE_NS, PAUSE_MAX_NS);
         loop {
             let (_, cell) = self.offers.signal(self.worker)?;
             let seen = self.worker.signal_value(cell);
@@ -133,23 +134,15 @@ impl Offer<'_> {
                 return ended.map_or(Ok(()), Err);
             }
             let change = OfferChange { cell: *cell, seen, worker: self.worker.clone(), receiver };
-            let pause = Deadline::after(self.worker.now_ns(), Duration::from_nanos(pause_ns));
-            let until = if ended.is_some() { pause } else { pause.or_earlier(deadline) };
-            match self.worker.wait(&Condition::Event(Arc::new(change)), until, call) {
-                Ok(()) => {}
-                Err(error) if !error.is_timeout() => {
+            match pause.wait(self.worker, Arc::new(change), deadline, call) {
+                Ok(true) => {}
+                Ok(false) if is_closed()? => {
+                    ended = Some(self.worker.fault(Cause::QueueClosed { peer: receiver }, call));
+                }
+                Ok(false) => {}
+                Err(error) => {
                     self.worker.check().map_err(|cause| self.worker.fault(cause, call))?;
-                    ended = Some(error);
-                }
-                Err(_) if self.worker.now_ns() >= deadline.until_ns() => {
-                    let late = Cause::TimedOut { after: deadline.limit() };
-                    ended = ended.or_else(|| Some(self.worker.fault(late, call)));
-                }
-                Err(_) => {
-                    pause_ns = (2 * pause_ns).min(PAUSE_MAX_NS);
-                    if is_closed()? {
-                        ended = Some(self.worker.fault(Cause::QueueClosed { peer: receiver }, call));
-                    }
+                    (deadline, ended) = (Deadline::NEVER, Some(error));
                 }
             }
         }

@@ -1,17 +1,15 @@
 //! The sending side of a receive queue.
 
 use crate::progress::engine::ProgressEngine;
+use crate::receive_queue::growing_pause::GrowingPause;
 use crate::receive_queue::layout::{Header, INLINE_MAX, Place};
 use crate::receive_queue::memory::{Description, QueueLines, QueueShare, ReceiveQueueAddress};
 use crate::receive_queue::tickets::{SenderTickets, TicketMemory};
 use crate::receive_queue::void_ticket::VoidTicket;
 use std::sync::Arc;
-use std::time::Duration;
 use tasuki_core::base::{Cause, Rank, Result, ValueKind};
 use tasuki_core::engine::node_state::RankStage;
-use tasuki_core::engine::{
-    BufferView, Condition, Deadline, Registration, RevocableBuffer, WaitEvent, Worker,
-};
+use tasuki_core::engine::{BufferView, Deadline, Registration, RevocableBuffer, WaitEvent, Worker};
 use tasuki_core::fabric::{Refused, SlotWord, SlotWrite};
 use tasuki_core::segment::GlobalAddress;
 
@@ -58,24 +56,14 @@ impl QueueAccess {
         let counters = self.share.counters(worker);
         let call = || format!("send(to the {}, whose buffers are full)", self.address);
         let event = Arc::new(Room { access: self.clone(), ticket });
-        let mut pause_ns = PAUSE_NS;
-        loop {
-            if tickets.has_room(&counters, ticket)? {
-                return Ok(());
-            }
+        let mut pause = GrowingPause::new(PAUSE_NS, PAUSE_MAX_NS);
+        while !tickets.has_room(&counters, ticket)? {
             if self.is_closed()? {
                 return Err(worker.fault(Cause::QueueClosed { peer: self.receiver() }, call));
             }
-            let pause = Deadline::after(worker.now_ns(), Duration::from_nanos(pause_ns));
-            let condition = Condition::Event(event.clone());
-            match worker.wait(&condition, pause.or_earlier(deadline), &call) {
-                Err(error) if !error.is_timeout() => return Err(error),
-                Err(_) if worker.now_ns() >= deadline.until_ns() => {
-                    return Err(worker.fault(Cause::TimedOut { after: deadline.limit() }, call));
-                }
-                _ => pause_ns = (2 * pause_ns).min(PAUSE_MAX_NS),
-            }
+            pause.wait(worker, event.clone(), deadline, &call)?;
         }
+        Ok(())
     }
 
     /// Returns true if the queue was dropped.
@@ -155,10 +143,7 @@ impl ReceiveQueueSender {
             put.inspect_err(|_| self.drawn = Some(ticket))?;
             Place::Area(bytes.len() as u64)
         };
-        self.write(
-            ticket,
-            Header { source: self.access.worker.rank(), slot, context, kind, before: 0, place },
-        )
+        self.write(ticket, kind, slot, context, place)
     }
 
     /// Draws a ticket and waits until its buffer is free.
@@ -181,11 +166,11 @@ impl ReceiveQueueSender {
 
     /// Writes the line of a ticket, also if the fabric refuses it at first.
     #[inline]
-    fn write(&mut self, ticket: u64, header: Header) -> Result<()> {
+    fn write(&mut self, ticket: u64, kind: ValueKind, slot: u32, context: u64, place: Place) -> Result<()> {
         let before = self.last.map_or(0, |last| ticket.wrapping_sub(last));
         self.last = Some(ticket);
         let before = if before < self.access.share.slots { before as u16 } else { 0 };
-        let header = Header { before, ..header };
+        let header = Header { source: self.access.worker.rank(), slot, context, kind, before, place };
         match self.access.write_line(ticket, &header) {
             Ok(()) => Ok(()),
             Err(refused) => self.write_again(ticket, &header, refused),
@@ -221,8 +206,7 @@ impl ReceiveQueueSender {
             let ticket = self.ticket()?;
             let offer = progress.offers.make(worker).inspect_err(|_| self.drawn = Some(ticket))?;
             let offered = offer.describe(registered.address(), bytes.len() as u64)?;
-            let place = Place::Offered(offered);
-            self.write(ticket, Header { source: worker.rank(), slot, context, kind, before: 0, place })?;
+            self.write(ticket, kind, slot, context, Place::Offered(offered))?;
             offer.wait(access.receiver(), &|| access.is_closed(), &call)
         })
     }

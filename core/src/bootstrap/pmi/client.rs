@@ -224,7 +224,10 @@ mod tests {
             let mut requests = Vec::new();
             for answer in answers {
                 requests.push(lines.next().unwrap().unwrap());
-                (&theirs).write_all(answer.as_bytes()).unwrap();
+                // A client that has read too much closes the connection before all is written.
+                if (&theirs).write_all(answer.as_bytes()).is_err() {
+                    break;
+                }
             }
             requests
         };

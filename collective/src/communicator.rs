@@ -9,9 +9,10 @@ use crate::call_kind::CallKind;
 use crate::dissemination::Dissemination;
 use crate::dropped_communicator::{Children, CommunicatorMemory, DropMark};
 use crate::fabric_collectives::FabricCollectives;
-use crate::failure::job_call_kind::JobCall;
+use crate::failure::job_call::JobCall;
 use crate::failure::member::{MonitoredMember, SIGNALS};
 use crate::failure::monitor::{FailureMonitor, RankMonitors};
+use crate::failure::published_wait::Lane;
 use crate::failure::signature::CallSignature;
 use crate::fuzzy_barrier::state::Fuzzy;
 use crate::group::Group;
@@ -21,12 +22,12 @@ use crate::message_algorithms::run_now;
 use crate::nonblocking::calls::Nonblocking;
 use crate::nonblocking::channel as nonblocking;
 use crate::nonblocking::task::ActiveCalls;
-use crate::plan::registry::PlanRegistry;
+use crate::plan::registry::{PlanRegistry, Plans};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tasuki_core::base::{Cause, Error, ErrorKind, Rank, Result};
-use tasuki_core::engine::{Worker, scoped_wait_probe, set_wait_probe};
+use tasuki_core::engine::{Worker, scoped_wait_probe_about, set_wait_probe};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Selection;
 
@@ -56,8 +57,6 @@ pub struct Communicator {
     plans: Arc<PlanRegistry>,
     /// The data from which algorithms are chosen.
     pub(crate) agreed: Agreed,
-    /// True once the communicator was recreated.
-    is_recreated: AtomicBool,
     /// The collectives that the network performs. Unset before the first call that could use them; None if the network
     /// has none.
     pub(crate) fabric_collectives: OnceLock<Option<FabricCollectives>>,
@@ -264,7 +263,7 @@ impl Communicator {
         of_rank: Arc<RankShared>,
         current_call: Arc<CurrentCall>,
     ) -> Result<Communicator> {
-        let group = Group::new(messages, rank);
+        let (group, plans) = (Group::new(messages, rank), Plans::default());
         let monitor = FailureMonitor::new(
             group.worker(),
             rank.index(),
@@ -272,9 +271,10 @@ impl Communicator {
             of_rank.alarm,
             current_call.clone(),
             &of_rank.monitors,
+            plans.clone(),
         );
         let monitor = monitor.map_err(Error::new)?;
-        let plans = PlanRegistry::new(group.clone(), monitor, of_rank.plan_bytes.clone());
+        let plans = PlanRegistry::new(group.clone(), monitor, plans, of_rank.plan_bytes.clone());
         let is_making_fuzzy = AtomicBool::new(false);
         let (fuzzy_signals, fuzzy) = (None, OnceLock::new());
         Ok(Communicator {
@@ -288,7 +288,6 @@ impl Communicator {
             is_making_fuzzy,
             plans,
             agreed: Agreed::default(),
-            is_recreated: AtomicBool::new(false),
             fabric_collectives: OnceLock::new(),
             cache: Mutex::default(),
             children: Children::default(),
@@ -415,7 +414,7 @@ impl Communicator {
     pub fn recreate(&self) -> Result<Communicator> {
         let call = || self.call_on("recreate()");
         self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
-        if self.is_recreated.swap(true, Ordering::Relaxed) {
+        if self.monitor().lane_count(Lane::Recreate).swap(1, Ordering::Relaxed) > 0 {
             let text = "it was already recreated, or that has failed: use the new communicator";
             return Err(self.worker().fault(Cause::Argument(text.into()), call));
         }
@@ -433,6 +432,7 @@ impl Communicator {
         let request = self.split_request(Some(0), 0, self.messages().slots())?;
         let mut requests = vec![request; self.size()];
         let all = bytemuck::cast_slice_mut(&mut requests);
+        let _monitored = scoped_wait_probe_about(self.monitor().probe(), Lane::Recreate.about(1));
         let exchanged = run_now(allgather(&channel, bytemuck::bytes_of(&request), all));
         let freed = exchanged.and_then(|()| channel.context().free().map(|()| requests));
         let requests = freed.map_err(|error| self.step_failed(error, &call))?;
@@ -564,7 +564,6 @@ impl Communicator {
         self.current_call.one_call.begin(word.bits());
         set_wait_probe(self.monitor().probe());
         self.channel.begin_call(signature, self.monitor().note(signature));
-        self.monitor().note_blocking();
         Ok(CallGuard { communicator: self })
     }
 
@@ -585,20 +584,17 @@ impl Communicator {
             return Err(self.worker().fault(cause, call));
         }
         let alone = || {
-            let _monitored = scoped_wait_probe(monitor.job_call_probe(self.worker()));
+            let _monitored = scoped_wait_probe_about(monitor.probe(), Lane::JobAlone.about(0));
             body()
         };
         let outcome = match monitor.begin_job_call(what) {
             None => alone(),
             Some(job_call) => {
-                let monitored = scoped_wait_probe(monitor.probe());
                 let outcome = body();
-                drop(monitored);
+                drop(job_call);
                 let is_of_world = |error: &Error| matches!(error.cause(), Cause::CommunicatorFailed { .. });
                 match outcome {
-                    Err(error) if is_of_world(&error) => job_call
-                        .find_mismatch()
-                        .map_or_else(alone, |cause| Err(self.worker().fault(cause, call))),
+                    Err(error) if is_of_world(&error) && !monitor.is_about_job_calls() => alone(),
                     outcome => outcome,
                 }
             }
@@ -631,11 +627,12 @@ impl Communicator {
     }
 
     /// Returns an error unless `root` is a member.
-    pub(crate) fn check_root(&self, root: Rank, word: CallWord, call: &dyn Fn() -> String) -> Result<()> {
+    pub(crate) fn check_root(&self, root: Rank, word: CallWord) -> Result<()> {
         if root.index() < self.size() {
             return Ok(());
         }
-        Err(self.refuse_as(Cause::NoSuchMember { member: root.index(), size: self.size() }, word, call))
+        let no_member = Cause::NoSuchMember { member: root.index(), size: self.size() };
+        Err(self.refuse_call(no_member, word))
     }
 
     /// Refuses a collective call of that name, because an argument of this member is wrong. Returns the error, and makes
@@ -651,6 +648,12 @@ impl Communicator {
     pub(crate) fn refuse_as(&self, cause: Cause, word: CallWord, call: &dyn Fn() -> String) -> Error {
         self.monitor().report(self.worker(), word, &cause);
         self.worker().fault(cause, call)
+    }
+
+    /// Like [`refuse_as`](Self::refuse_as), for a call that its word names.
+    #[cold]
+    pub(crate) fn refuse_call(&self, cause: Cause, word: CallWord) -> Error {
+        self.refuse_as(cause, word, &|| self.call_of(word))
     }
 
     /// Names the collective call in an error of one of its steps, unless the error names it already. The memory of a step

@@ -4,7 +4,7 @@
 //! communicator, and reads the word to name the call that the program made. This costs the call nothing.
 
 use crate::call_kind::CallKind;
-use crate::failure::job_call_kind::JobCall;
+use crate::failure::job_call::JobCall;
 use crate::one_call::OneCall;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Rank;
@@ -12,8 +12,8 @@ use tasuki_message::CallNames;
 use tasuki_schedule::collective_names::COLLECTIVES;
 use tasuki_schedule::shape::CollectiveKind;
 
-/// A call in a word: 34 bits for its bytes or values, 24 bits for the root, five bits for the kind of call. It is
-/// never 0, and the highest bit is free.
+/// A call in a word: 34 bits for its bytes or values, 24 bits for the root, five bits for the kind of call, and one bit
+/// that is set if it is nonblocking. It is never 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CallWord(u64);
 
@@ -32,21 +32,21 @@ const AMOUNT_MAX: u64 = (1 << AMOUNT_BITS) - 1;
 const ROOT_BITS: u32 = 24;
 const CODE_AT: u32 = AMOUNT_BITS + ROOT_BITS;
 const CODE_NAMED: u64 = 30;
-const CODE_JOB_CALL: u64 = 31;
+const NONBLOCKING: u64 = 1 << 63;
 
 const _: () = assert!(Rank::MAX.0 < 1 << ROOT_BITS);
 
 /// The names of calls whose word holds nothing but the name: calls that are not operations, and calls that a member has
 /// not begun because an argument was wrong.
 #[rustfmt::skip]
-const NAMED_CALLS: [&str; 48] = [
+const NAMED_CALLS: [&str; 51] = [
     "barrier", "ibarrier", "barrier_init", "bcast", "ibcast", "bcast_init", "reduce", "ireduce", "reduce_init",
     "allreduce", "iallreduce", "allreduce_init", "gather", "igather", "gather_init", "scatter", "iscatter",
     "scatter_init", "allgather", "iallgather", "allgather_init", "alltoall", "ialltoall", "alltoall_init",
     "reduce_scatter", "ireduce_scatter", "reduce_scatter_init", "scan", "iscan", "scan_init", "exscan", "iexscan",
     "exscan_init", "neighbours", "ineighbours", "neighbours_init", "neighbor_alltoall", "ineighbor_alltoall",
     "neighbor_alltoall_init", "plan", "split", "dup", "recreate", "quiesce", "Cartesian::new", "Neighbourhood::new",
-    "fuzzy_barrier", "alloc_on",
+    "fuzzy_barrier", "alloc_on", "job.barrier", "job.alloc", "plan.start",
 ];
 
 /// The names of these calls.
@@ -60,7 +60,7 @@ pub(crate) const VECTOR_CALLS: [(VectorCall, &str); 5] = [
 
 impl CallWord {
     /// A start of a plan.
-    pub(crate) const START: CallWord = CallWord(CODE_NAMED << CODE_AT);
+    pub(crate) const START: CallWord = CallWord(CODE_NAMED << CODE_AT | NAMED_CALLS.len() as u64);
 
     #[inline]
     fn new(code: u64, root: usize, amount: usize) -> CallWord {
@@ -91,7 +91,7 @@ impl CallWord {
 
     /// A collective call of the job, in the record of its failure.
     pub(crate) fn of_job_call(call: JobCall) -> CallWord {
-        CallWord::new(CODE_JOB_CALL, 0, call as usize)
+        CallWord::named(call.name())
     }
 
     /// Returns the call of the job that the word stands for.
@@ -101,7 +101,13 @@ impl CallWord {
     }
 
     pub(crate) fn from_bits(bits: u64) -> CallWord {
-        CallWord(bits & !(1 << 63))
+        CallWord(bits)
+    }
+
+    /// The nonblocking form of the call.
+    #[inline]
+    pub(crate) fn nonblocking(self) -> CallWord {
+        CallWord(self.0 | NONBLOCKING)
     }
 
     #[inline]
@@ -116,13 +122,14 @@ impl CallWord {
     /// Returns the text of the call on the communicator of that name; None if the word does not name it.
     pub(crate) fn text(self, communicator: &str) -> Option<String> {
         if let Some(call) = self.job_call() {
-            return Some(call.name().into());
+            return Some(format!("{}()", call.name()));
         }
         if let Some(number) = self.number_of_name() {
             return name_of_number(number).map(|name| format!("{name}({communicator})"));
         }
         let (root, amount) = (self.0 >> AMOUNT_BITS & ((1 << ROOT_BITS) - 1), self.0 & AMOUNT_MAX);
         let (code, root_is) = (self.code(), number_of(communicator));
+        let i = if self.0 & NONBLOCKING == 0 { "" } else { "i" };
         if let Some((what, name)) = VECTOR_CALLS.iter().find(|(what, _)| *what as u64 == code) {
             let rooted = match what {
                 VectorCall::GatherV => format!(" to {root_is} {root}"),
@@ -131,12 +138,12 @@ impl CallWord {
             };
             let how = if *what == VectorCall::NeighborAlltoall { "" } else { "uneven, " };
             let s = if amount == 1 { "" } else { "s" };
-            return Some(format!("{name}({how}{amount} value{s}{rooted}, {communicator})"));
+            return Some(format!("{i}{name}({how}{amount} value{s}{rooted}, {communicator})"));
         }
         let (name, collective) =
             *COLLECTIVES.iter().find(|(_, collective)| *collective as u64 + 1 == code)?;
         let what = described(collective, root as usize, amount, communicator);
-        Some(call_on(&format!("{name}({what})"), communicator))
+        Some(call_on(&format!("{i}{name}({what})"), communicator))
     }
 }
 
@@ -274,7 +281,10 @@ mod tests {
     /// Other members know only the name.
     #[test]
     fn other_members_know_the_name() {
-        assert_eq!(CallWord::START.text("world"), None);
+        assert_eq!(CallWord::named("").text("world"), None);
+        assert_eq!(CallWord::START.text("world").as_deref(), Some("plan.start(world)"));
+        let word = CallWord::of(&CallKind::of::<u8>(CollectiveKind::Exscan, Rank(0), 8)).nonblocking();
+        assert_eq!(word.text("world").as_deref(), Some("iexscan(8 bytes, world)"));
         let forms = |name: &str| [name.to_string(), format!("i{name}"), format!("{name}_init")];
         let of_vectors = VECTOR_CALLS.iter().flat_map(|(_, name)| forms(name));
         let all = COLLECTIVES.iter().flat_map(|(name, _)| forms(name)).chain(of_vectors);

@@ -60,6 +60,11 @@ impl<T: Deferred> DeferredFree<T> {
         }
     }
 
+    /// Returns the one of that number, unless it was freed.
+    pub(crate) fn get(&self, number: u64) -> Option<&Arc<T>> {
+        self.all.get(&number).map(|entry| &entry.made)
+    }
+
     /// Returns all that this member has not freed.
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
         self.all.values().map(|entry| entry.made.clone()).collect()

@@ -320,7 +320,7 @@ impl Context {
         }
         let condition = Condition::Event(operation.clone());
         let again_at_ns = operation.buffer_at_ns().load(Relaxed);
-        wait_in_call(waker, &self.worker, Awaited { condition, again_at_ns });
+        wait_in_call(waker, &self.worker, Awaited { condition, again_at_ns, probe: (0, 0) });
         false
     }
 

@@ -238,6 +238,9 @@ impl Communicator {
     /// afterwards without being compared with its calls. If the failure was in one of them, all ranks make a
     /// [`barrier`](crate::Job::barrier) next: it completes what some of them had begun.
     ///
+    /// A member that waits in a call of the old communicator meanwhile, which this one has not made, gets an error, and
+    /// comes to this call, too.
+    ///
     /// Collective ([rules](crate::collective#rules)), once for each communicator. Errors: a rank died or left; the
     /// communicator was recreated before; a member has no signals left. Cost: an allgather of 40 bytes by slots of its
     /// own.

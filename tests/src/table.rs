@@ -348,6 +348,15 @@ macro_rules! each_case {
             Everywhere "J" 2..=4 failed_communicators::j_a_plan_outlives_its_communicator;
             Everywhere "J" 2..=4 failed_communicators::j_barriers_of_the_job_are_calls_of_the_world;
             Everywhere "J" 2..=4 failed_communicators::j_allocations_of_the_job_are_calls_of_the_world;
+            Everywhere "J" 2..=4 crossed_waits::j_members_that_wait_for_different_things_get_errors;
+            Everywhere "J" 2..=4 crossed_waits::j_members_in_one_wait_beside_others_get_errors;
+            Everywhere "J" 2..=4 crossed_waits::j_job_barriers_beside_awaited_calls_get_errors;
+            Everywhere "J" 2..=4 crossed_waits::j_job_barriers_beside_starts_get_errors;
+            Everywhere "J" 2..=4 crossed_waits::j_job_allocations_beside_awaited_tasks_get_errors;
+            Everywhere "J" 2..=4 crossed_waits::j_job_allocations_beside_fuzzy_barriers_get_errors;
+            Everywhere "J" 2..=4 crossed_waits::j_recreation_beside_other_calls_ends_them;
+            Everywhere "J" 2..=4 crossed_waits::j_late_members_wait_in_any_order;
+            Everywhere "J" 2..=4 crossed_waits::j_threads_wait_in_orders_of_their_own;
             Everywhere "J" 1..=4 refused_calls::j_refused_calls_fail_the_communicator;
             Everywhere "J" 2..=4 refused_calls::j_calls_under_way_end_when_one_is_refused;
             Everywhere "J" 3..=4 refused_calls::j_calls_of_other_names_do_not_match;

@@ -36,39 +36,21 @@ impl Communicator {
     }
 
     /// Returns an error unless `room` holds exactly a block of `count` values.
-    pub(crate) fn check_block(
-        &self,
-        room: usize,
-        count: usize,
-        word: CallWord,
-        call: &dyn Fn() -> String,
-    ) -> Result<()> {
+    pub(crate) fn check_block(&self, room: usize, count: usize, word: CallWord) -> Result<()> {
         let text = || format!("there is room for {room} values, but a member's block has {count}");
-        self.check_argument(room == count, text, word, call)
+        self.check_argument(room == count, text, word)
     }
 
     /// Returns an error unless `room` holds exactly `count` values for each member.
-    pub(crate) fn check_room(
-        &self,
-        room: usize,
-        count: usize,
-        word: CallWord,
-        call: &dyn Fn() -> String,
-    ) -> Result<()> {
+    pub(crate) fn check_room(&self, room: usize, count: usize, word: CallWord) -> Result<()> {
         let (size, wanted) = (self.size(), self.size() * count);
         let text = || format!("{room} values are not {count} for each of {size} members, which are {wanted}");
-        self.check_argument(room == wanted, text, word, call)
+        self.check_argument(room == wanted, text, word)
     }
 
     /// Refuses the call for an argument that is wrong by itself.
     #[inline]
-    fn check_argument(
-        &self,
-        is_right: bool,
-        text: impl FnOnce() -> String,
-        word: CallWord,
-        call: &dyn Fn() -> String,
-    ) -> Result<()> {
-        if is_right { Ok(()) } else { Err(self.refuse_as(Cause::Argument(text()), word, call)) }
+    fn check_argument(&self, is_right: bool, text: impl FnOnce() -> String, word: CallWord) -> Result<()> {
+        if is_right { Ok(()) } else { Err(self.refuse_call(Cause::Argument(text()), word)) }
     }
 }

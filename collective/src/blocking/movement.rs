@@ -36,7 +36,7 @@ impl Communicator {
         let bytes = size_of_val(values);
         let kind = CallKind::of::<T>(CollectiveKind::Bcast, root, values.len());
         let call = || self.call(&kind);
-        self.check_root(root, CallWord::of(&kind), &call)?;
+        self.check_root(root, CallWord::of(&kind))?;
         self.begin(&kind, &call)?.run(|| {
             let values = cast_slice_mut(values);
             if self.try_cached(&kind, CallBuffers::moved(values, self.rank() == root), &call)? {
@@ -57,7 +57,7 @@ impl Communicator {
         let (root, count) = (self.rank(), self.count_of(values, all));
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, count);
         let call = || self.call(&kind);
-        self.check_room(all.len(), count, CallWord::of(&kind), &call)?;
+        self.check_room(all.len(), count, CallWord::of(&kind))?;
         self.begin(&kind, &call)?.run(|| {
             values.iter().for_each(|values| self.place_own(values, all));
             if self.try_cached(&kind, CallBuffers::moved(cast_slice_mut(all), false), &call)? {
@@ -74,7 +74,7 @@ impl Communicator {
     pub fn gather_to<T: Pod>(&self, values: &[T], root: Rank) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
         let call = || self.call(&kind);
-        self.check_root(root, CallWord::of(&kind), &call)?;
+        self.check_root(root, CallWord::of(&kind))?;
         self.begin(&kind, &call)?.run(|| {
             if self.try_cached(&kind, CallBuffers::read(cast_slice(values)), &call)? {
                 return Ok(());
@@ -88,7 +88,7 @@ impl Communicator {
         let (count, root) = (block.len(), self.rank());
         let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, count);
         let call = || self.call(&kind);
-        self.check_room(values.len(), count, CallWord::of(&kind), &call)?;
+        self.check_room(values.len(), count, CallWord::of(&kind))?;
         self.begin(&kind, &call)?.run(|| {
             block.copy_from_slice(&values[root.index() * count..][..count]);
             if self.try_cached(&kind, CallBuffers::read(cast_slice(values)), &call)? {
@@ -102,7 +102,7 @@ impl Communicator {
     pub fn scatter_from<T: Pod>(&self, block: &mut [T], root: Rank) -> Result<()> {
         let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, block.len());
         let call = || self.call(&kind);
-        self.check_root(root, CallWord::of(&kind), &call)?;
+        self.check_root(root, CallWord::of(&kind))?;
         self.begin(&kind, &call)?.run(|| {
             let block = cast_slice_mut(block);
             if self.try_cached(&kind, CallBuffers::moved(block, false), &call)? {
@@ -118,7 +118,7 @@ impl Communicator {
         let count = self.count_of(values, all);
         let kind = CallKind::of::<T>(CollectiveKind::Allgather, Rank(0), count);
         let call = || self.call(&kind);
-        self.check_room(all.len(), count, CallWord::of(&kind), &call)?;
+        self.check_room(all.len(), count, CallWord::of(&kind))?;
         self.begin(&kind, &call)?.run(|| {
             values.iter().for_each(|values| self.place_own(values, all));
             if self.try_cached(&kind, CallBuffers::moved(cast_slice_mut(all), false), &call)? {
@@ -135,8 +135,8 @@ impl Communicator {
         let count = values.len() / self.size();
         let kind = CallKind::of::<T>(CollectiveKind::Alltoall, Rank(0), count);
         let call = || self.call(&kind);
-        self.check_room(values.len(), count, CallWord::of(&kind), &call)?;
-        self.check_room(all.len(), count, CallWord::of(&kind), &call)?;
+        self.check_room(values.len(), count, CallWord::of(&kind))?;
+        self.check_room(all.len(), count, CallWord::of(&kind))?;
         self.begin(&kind, &call)?.run(|| {
             let (values, all) = (cast_slice(values), cast_slice_mut(all));
             if self.try_cached(&kind, CallBuffers::between(values, all), &call)? {

@@ -35,7 +35,7 @@ impl Communicator {
         let kind =
             CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(operation.builtin());
         let call = || self.call(&kind);
-        self.check_root(root, CallWord::of(&kind), &call)?;
+        self.check_root(root, CallWord::of(&kind))?;
         self.begin(&kind, &call)?.run(|| {
             if self.try_cached(&kind, CallBuffers::read(cast_slice(values)), &call)? {
                 return Ok(());
@@ -68,8 +68,8 @@ impl Communicator {
         let kind =
             CallKind::of::<T>(CollectiveKind::ReduceScatter, Rank(0), count).combined(operation.builtin());
         let call = || self.call(&kind);
-        self.check_room(values.len(), count, CallWord::of(&kind), &call)?;
-        self.check_block(block.len(), count, CallWord::of(&kind), &call)?;
+        self.check_room(values.len(), count, CallWord::of(&kind))?;
+        self.check_block(block.len(), count, CallWord::of(&kind))?;
         self.begin(&kind, &call)?.run(|| {
             let own = self.rank().index() * count;
             let mut blocks = values.to_vec();

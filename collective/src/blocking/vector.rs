@@ -77,8 +77,8 @@ impl Communicator {
     ) -> Result<(R, Vec<usize>)> {
         let (word, signature) = words_of::<T>(what, values.len(), root);
         let call = || self.call_of(word);
-        self.check_root(root, word, &call)?;
-        let blocks = blocks().map_err(|cause| self.refuse_as(cause, word, &call))?;
+        self.check_root(root, word)?;
+        let blocks = blocks().map_err(|cause| self.refuse_call(cause, word))?;
         let exchange = || self.by_messages(blocks.run(&self.channel, values, room), &call);
         self.begin_as(word, signature, &call)?.run(exchange)
     }

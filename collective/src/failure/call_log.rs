@@ -44,17 +44,10 @@ impl CallLog {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Returns this member's last call.
-    pub(crate) fn latest(&self) -> CallSignature {
-        CallSignature::in_word(self.own[self.calls() as usize % OWN].load(Ordering::Relaxed))
-    }
-
-    /// Returns the number of calls that a member has made, which is at most 2^15 away from this member's number.
-    pub(crate) fn calls_of(&self, member: usize) -> u64 {
-        let own = self.calls();
-        let ahead = |word: u64| ((word >> SIGNATURE_BITS) as u16).wrapping_sub(own as u16) as i16;
-        let words = self.words_of(member).into_iter().filter(|&word| word != 0);
-        words.map(ahead).max().map_or(0, |ahead| own.wrapping_add_signed(ahead.into()))
+    /// Returns this member's call of that number, if it is among the last ones.
+    pub(crate) fn call(&self, number: u64) -> Option<CallSignature> {
+        let word = self.own[number as usize % OWN].load(Ordering::Relaxed);
+        (word >> SIGNATURE_BITS == number & 0xffff).then_some(CallSignature::in_word(word))
     }
 
     /// Records the next call, which this thread is entering.

@@ -5,18 +5,16 @@ use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 
 /// The signals of a member, from its first one on: the words of the call log, its record, its notice, and
-/// the words of its calls of the job and of its fuzzy barriers.
-pub(crate) const SIGNALS: u32 = CALLS + 4;
+/// what it waits for.
+pub(crate) const SIGNALS: u32 = CALLS + 3;
 /// Number of calls in the log that others can read.
 pub(crate) const CALLS: u32 = 4;
 /// The number of its record.
 pub(crate) const RECORD: u32 = CALLS;
 /// The number of its notice.
 pub(crate) const NOTICE: u32 = CALLS + 1;
-/// The number of the word of its calls of the job.
-pub(crate) const JOB: u32 = CALLS + 2;
-/// The number of the word of its waits in fuzzy barriers.
-pub(crate) const FUZZY: u32 = CALLS + 3;
+/// The number of the line with what it waits for.
+pub(crate) const WAIT: u32 = CALLS + 2;
 
 /// A member of the communicator: its rank and the first of its signals.
 #[derive(Clone, Copy, Debug)]

@@ -13,8 +13,8 @@
 //!   Members that are in different calls and wait for each other receive nothing. So each member records its last calls
 //!   in words that the others can read ([`call_log`]), or, where they cannot, passes notices on around a ring
 //!   ([`call_notices`]), and a member that has waited for a millisecond compares.
-//! - Members are in a collective call of the job, such as a barrier, and others in one of the world ([`job_call`]).
-//! - Members wait in a fuzzy barrier, and others are in another call ([`fuzzy_wait`]).
+//! - Members wait for each other in things that are in no log of calls: starts of plans, fuzzy barriers, calls of the
+//!   job ([`job_call`]), the recreation of the communicator. Each publishes what it waits for ([`published_wait`]).
 //! - A member has left the job: the wait for it ends, since its stage is published on the node; for plans, whose
 //!   queues wait for nobody in particular, see [`departed`](crate::plan::end::departed).
 //! - A member has died. This ends the whole job.
@@ -33,10 +33,9 @@
 pub(crate) mod call_history;
 pub(crate) mod call_log;
 pub(crate) mod call_notices;
-pub(crate) mod fuzzy_wait;
 pub(crate) mod job_call;
-pub(crate) mod job_call_kind;
 pub(crate) mod member;
 pub(crate) mod monitor;
 pub(crate) mod notice_line;
+pub(crate) mod published_wait;
 pub(crate) mod signature;

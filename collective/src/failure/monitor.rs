@@ -4,10 +4,9 @@ use crate::current_call::{CallWord, CurrentCall};
 use crate::failure::call_history::{CallHistory, CallMark};
 use crate::failure::call_log::CallLog;
 use crate::failure::call_notices::CallNotices;
-use crate::failure::fuzzy_wait::FuzzyWaits;
-use crate::failure::job_call::JobCalls;
-use crate::failure::job_call_kind::JobCall;
-use crate::failure::member::{CALLS, FUZZY, JOB, MonitoredMember, NOTICE, RECORD};
+use crate::failure::job_call::JobCall;
+use crate::failure::member::{CALLS, MonitoredMember, NOTICE, RECORD};
+use crate::failure::published_wait::{Lane, PublishedWaits, StartedPlans};
 use crate::failure::signature::CallSignature;
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
@@ -34,6 +33,8 @@ pub(crate) enum FailureReason {
     Bytes(u64, u64),
     /// Members made different calls, or calls with different arguments.
     Calls,
+    /// It waited in the second call, and that member in the first one, each for the other.
+    Waits(usize, CallSignature, CallSignature),
     /// An argument was wrong on that member.
     Argument,
     /// The program's own operation panicked or failed.
@@ -67,9 +68,10 @@ impl FailureReason {
 
     fn kind(self) -> ErrorKind {
         match self {
-            FailureReason::Bytes(..) | FailureReason::Calls | FailureReason::Argument => {
-                ErrorKind::Disagreement
-            }
+            FailureReason::Bytes(..)
+            | FailureReason::Calls
+            | FailureReason::Waits(..)
+            | FailureReason::Argument => ErrorKind::Disagreement,
             FailureReason::Program => ErrorKind::Program,
             FailureReason::Left(_) | FailureReason::Peer => ErrorKind::PeerFailed,
             FailureReason::System => ErrorKind::System,
@@ -86,17 +88,22 @@ impl FailureReason {
             FailureReason::Peer => [5, 0, 0],
             FailureReason::System => [6, 0, 0],
             FailureReason::Argument => [7, 0, 0],
+            FailureReason::Waits(member, a, b) => [8 | (member as u64) << 8, a.bits(), b.bits()],
         }
     }
 
     fn from_words([number, one, two]: [u64; 3]) -> FailureReason {
-        match number {
+        match number & 0xff {
             1 => FailureReason::Bytes(one, two),
             2 => FailureReason::Calls,
             3 => FailureReason::Program,
             4 => FailureReason::Left(Rank(one as usize)),
             5 => FailureReason::Peer,
             7 => FailureReason::Argument,
+            8 => {
+                let [a, b] = [one, two].map(CallSignature::in_word);
+                FailureReason::Waits((number >> 8) as usize, a, b)
+            }
             _ => FailureReason::System,
         }
     }
@@ -131,6 +138,9 @@ impl fmt::Display for FailureReason {
             }
             FailureReason::Calls => {
                 f.write_str("its members made different calls, or disagree about arguments")
+            }
+            FailureReason::Waits(member, theirs, ours) => {
+                write!(f, "{ours} here and {theirs} of member {member} waited for each other")
             }
             FailureReason::Argument => {
                 f.write_str("an argument was wrong there, so it has not made the call")
@@ -167,7 +177,7 @@ pub(crate) trait EndsWithCommunicator: Send + Sync + fmt::Debug {
 /// A communicator's failure, as one member knows it.
 #[derive(Debug)]
 pub(crate) struct FailureMonitor {
-    fabric: Arc<dyn Fabric>,
+    pub(super) fabric: Arc<dyn Fabric>,
     pub(super) me: usize,
     pub(super) members: Box<[MonitoredMember]>,
     /// The number of each rank's alarm.
@@ -189,14 +199,17 @@ pub(crate) struct FailureMonitor {
     /// The number of the probe by which waits ask this monitor. It lasts as long as the monitor, which plans and
     /// requests keep after their communicator is dropped.
     probe: u32,
-    worker: Weak<Worker>,
+    pub(super) worker: Weak<Worker>,
     of_rank: Arc<RankMonitors>,
     /// Number of tests of calls that were not complete.
     tests: AtomicU64,
     /// When a poll of a call looks again, in ns.
     look_at_ns: AtomicU64,
-    pub(super) job_calls: JobCalls,
-    pub(super) fuzzy_waits: FuzzyWaits,
+    /// True while a thread is in a call of the job. A second one at the same time is refused, and counts for nothing.
+    pub(super) is_in_job_call: AtomicBool,
+    /// True if a rank has given up a call of the job, as far as this one knows.
+    has_given_up_job_calls: AtomicBool,
+    pub(super) waits: PublishedWaits,
 }
 
 /// Where members look for those in other calls.
@@ -213,9 +226,9 @@ enum CallRecords {
 
 /// The probe of a monitor, which does not keep the monitor.
 #[derive(Debug)]
-struct MonitorProbe {
-    monitor: Weak<FailureMonitor>,
-    reads_words: bool,
+pub(crate) struct MonitorProbe {
+    pub(crate) monitor: Weak<FailureMonitor>,
+    pub(crate) reads_words: bool,
 }
 
 /// The monitors of a rank, for its alarm.
@@ -235,14 +248,13 @@ impl FailureMonitor {
         alarm: u32,
         current_call: Arc<CurrentCall>,
         of_rank: &Arc<RankMonitors>,
+        plans: Arc<dyn StartedPlans>,
     ) -> Result<Arc<FailureMonitor>, Cause> {
         let fabric = worker.shared_fabric().clone();
         let cell = fabric.own_signal(members[me].first + NOTICE)?;
         // Its count was 0 when the members agreed on it. Another member may have failed since.
         let notice = (cell, 0);
         let reads_words = worker.reaches_words();
-        let job_calls = JobCalls::new(fabric.own_signal(members[me].first + JOB)?);
-        let fuzzy_waits = FuzzyWaits::new(fabric.own_signal(members[me].first + FUZZY)?);
         let monitor = Arc::new_cyclic(|monitor: &Weak<FailureMonitor>| FailureMonitor {
             fabric,
             me,
@@ -261,8 +273,9 @@ impl FailureMonitor {
             of_rank: of_rank.clone(),
             tests: AtomicU64::new(0),
             look_at_ns: AtomicU64::new(0),
-            job_calls,
-            fuzzy_waits,
+            is_in_job_call: AtomicBool::new(false),
+            has_given_up_job_calls: AtomicBool::new(false),
+            waits: PublishedWaits::new(plans),
         });
         let mut all = of_rank.lock();
         all.retain(|monitor| monitor.strong_count() > 0);
@@ -356,7 +369,7 @@ impl FailureMonitor {
         self.report_reason(worker, call, FailureReason::Program);
     }
 
-    fn report_reason(&self, worker: &Worker, call: CallWord, reason: FailureReason) {
+    pub(super) fn report_reason(&self, worker: &Worker, call: CallWord, reason: FailureReason) {
         if self.check().is_ok() {
             self.report_raising(worker, call, reason, reason.raise());
         }
@@ -367,7 +380,7 @@ impl FailureMonitor {
     /// many they have made.
     #[cold]
     pub(crate) fn give_up_job_calls(&self, worker: &Worker, call: JobCall) {
-        self.job_calls.give_up();
+        self.has_given_up_job_calls.store(true, Ordering::Relaxed);
         let reason = FailureReason::Peer;
         self.report_raising(worker, CallWord::of_job_call(call), reason, reason.raise() + JOB_CALL_GIVEN_UP);
     }
@@ -376,16 +389,20 @@ impl FailureMonitor {
     pub(crate) fn job_calls_given_up(&self) -> Option<Cause> {
         let (cell, initial) = &self.notice;
         let is_noticed = || cell.read(&*self.fabric).wrapping_sub(*initial) >= JOB_CALL_GIVEN_UP;
-        if !self.job_calls.are_given_up() {
+        if !self.has_given_up_job_calls.load(Ordering::Relaxed) {
             if !is_noticed() {
                 return None;
             }
-            self.job_calls.give_up();
+            self.has_given_up_job_calls.store(true, Ordering::Relaxed);
             self.has_failed.store(true, Ordering::Relaxed);
         }
         let given_up = |member: usize| {
             let call = CallWord::from_bits(self.record_of(member)?.call).job_call()?;
-            Some(format!("{} has reached its time limit on rank {}", call.name(), self.members[member].rank))
+            Some(format!(
+                "{}() has reached its time limit on rank {}",
+                call.name(),
+                self.members[member].rank
+            ))
         };
         let first = (0..self.members.len()).find_map(given_up);
         let first = first
@@ -412,13 +429,24 @@ impl FailureMonitor {
             worker.node_state().declare_dead(worker.rank(), &how, worker.now_ns());
             return;
         }
-        let others = self.members.iter().enumerate().filter(|(member, _)| *member != self.me && amount != 0);
-        for (_, member) in others {
+        for member in (0..self.members.len()).filter(|&member| member != self.me && amount != 0) {
             // Fails if that member has left, which needs no notice.
-            let _ = worker.raise(member.signal(NOTICE), amount);
-            let _ = worker.raise(GlobalAddress::new(member.rank, signal_offset(self.alarm)), 1);
+            let _ = worker.raise(self.members[member].signal(NOTICE), amount);
+            self.raise_alarm(worker, member);
         }
         self.end_calls();
+    }
+
+    pub(super) fn raise_alarm(&self, worker: &Worker, member: usize) {
+        let _ = worker.raise(GlobalAddress::new(self.members[member].rank, signal_offset(self.alarm)), 1);
+    }
+
+    /// Returns true if the communicator has failed because a member was in a call of the job, and another one was not.
+    pub(crate) fn is_about_job_calls(&self) -> bool {
+        let calls = [JobCall::Barrier, JobCall::Alloc]
+            .map(|call| CallSignature::of_named(CallWord::of_job_call(call)));
+        matches!(self.first_failure.get(), Some((_, FailureReason::Waits(_, theirs, ours)))
+            if calls.contains(theirs) || calls.contains(ours))
     }
 
     /// Returns why calls of the communicator cannot succeed, for a poll. Now and then, also if only a look at all members
@@ -444,14 +472,15 @@ impl FailureMonitor {
         is_due
     }
 
-    /// Describes a condition that a task awaits. The task is polled now and then, so that it can look whether the call
-    /// can still be complete. Not in a simulation: its time would go on for ever, instead of ending in a deadlock that
-    /// is reported.
-    pub(crate) fn awaited(worker: &Worker, condition: Condition) -> Awaited {
-        match worker.platform().lets_threads_sleep() {
-            true => Awaited { condition, again_at_ns: worker.now_ns().saturating_add(LOOK_AFTER_NS) },
-            false => Awaited::only(condition),
-        }
+    /// Describes a condition that a task awaits, and what the probe is asked about meanwhile. The task is polled now
+    /// and then, so that it can look whether the call can still be complete. Not in a simulation: its time would go
+    /// on for ever, instead of ending in a deadlock that is reported.
+    pub(crate) fn awaited(&self, worker: &Worker, condition: Condition, about: u32) -> Awaited {
+        let again_at_ns = match worker.platform().lets_threads_sleep() {
+            true => worker.now_ns().saturating_add(LOOK_AFTER_NS),
+            false => u64::MAX,
+        };
+        Awaited { condition, again_at_ns, probe: (self.probe, about) }
     }
 
     /// Counts a test of a call that is not complete. Returns true if the test should look whether members are in
@@ -473,11 +502,6 @@ impl FailureMonitor {
     fn end_calls(&self) {
         let calls = std::mem::take(&mut *self.lock_calls());
         calls.iter().filter_map(Weak::upgrade).for_each(|call| call.abandon());
-    }
-
-    /// Returns the name of the communicator.
-    pub(crate) fn communicator_name(&self) -> &str {
-        self.current_call.communicator_name()
     }
 
     /// Returns the number by which waits ask this monitor.
@@ -502,13 +526,13 @@ impl FailureMonitor {
         self.history.add(call)
     }
 
-    /// Replaces the error of a step by one that tells more. If compiled steps have found a member in another call, it
-    /// names the calls of both, if the log of calls still holds them. If a member has failed and has left the job since,
-    /// it is that failure, and not that the member has left.
+    /// Replaces the error of a step by one that tells more. If it has found a member in another call, or with other
+    /// calls before, it names the first calls that differ, if the log of calls still holds them. If a member has
+    /// failed and has left the job since, it is that failure, and not that the member has left.
     #[cold]
     pub(crate) fn explain(&self, error: Error, worker: &Worker, call: &dyn Fn() -> String) -> Error {
         let cause = match error.cause() {
-            Cause::Mismatch { peer: None, .. } => self.opened_log().and_then(CallLog::find_mismatch),
+            Cause::Mismatch { .. } => self.opened_log().and_then(CallLog::find_mismatch),
             Cause::PeerLeft { .. } => self.read_notice(),
             _ => None,
         };
@@ -521,9 +545,9 @@ impl FailureMonitor {
         if let CallRecords::Log(log) = self.records() { Some(log) } else { None }
     }
 
-    /// Returns true if this member is in a blocking call of the communicator.
-    pub(super) fn is_in_call(&self) -> bool {
-        self.current_call.one_call.word() != 0
+    /// Returns the word of the blocking call that this member is in, or 0.
+    pub(super) fn word_of_call(&self) -> u64 {
+        self.current_call.one_call.word()
     }
 
     /// Returns the log of calls, if this member has made a call.
@@ -577,27 +601,36 @@ impl Drop for FailureMonitor {
     fn drop(&mut self) {
         if let Some(worker) = self.worker.upgrade() {
             worker.wait_probes().remove(self.probe);
-            self.job_calls.probe().into_iter().for_each(|probe| worker.wait_probes().remove(probe));
         }
     }
 }
 
 impl WaitProbe for MonitorProbe {
-    fn probe_error(&self) -> Option<Cause> {
+    fn probe_error(&self, about: u32) -> Option<Cause> {
         let monitor = self.monitor.upgrade()?;
+        if about == Lane::JobAlone.about(0) {
+            return monitor.job_calls_given_up();
+        }
         let find_mismatch = || match monitor.records.get()? {
-            CallRecords::Log(log) => {
-                let in_other_call = || monitor.find_job_call(log).or_else(|| monitor.find_fuzzy_wait(log));
-                log.find_mismatch().or_else(in_other_call)
-            }
+            CallRecords::Log(log) => log.find_mismatch(),
             CallRecords::Notices(notices) => notices.find_mismatch(),
             CallRecords::None => None,
         };
-        monitor.check().err().or_else(find_mismatch)
+        let error = monitor.check().err().or_else(find_mismatch);
+        // The call that recreates the communicator goes on if that has failed.
+        error.or_else(|| monitor.find_crossed_wait(about)).filter(|_| about != Lane::Recreate.about(1))
     }
 
-    fn failure(&self) -> Option<Cause> {
-        self.monitor.upgrade()?.read_notice()
+    fn failure(&self, about: u32) -> Option<Cause> {
+        let monitor = self.monitor.upgrade()?;
+        if about == Lane::JobAlone.about(0) {
+            return monitor.job_calls_given_up();
+        }
+        monitor.read_notice().filter(|_| about != Lane::Recreate.about(1))
+    }
+
+    fn wait_ended(&self) {
+        self.monitor.upgrade().into_iter().for_each(|monitor| monitor.withdraw_wait());
     }
 
     fn is_urgent(&self) -> bool {
@@ -635,6 +668,7 @@ mod tests {
             FailureReason::Bytes(8, 16),
             FailureReason::Calls,
             FailureReason::Argument,
+            FailureReason::Waits(7, CallSignature::in_word(5), CallSignature::in_word(6)),
             FailureReason::Program,
             FailureReason::Left(Rank(7)),
             FailureReason::Peer,

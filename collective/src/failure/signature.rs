@@ -145,13 +145,12 @@ pub(crate) fn mismatch(member: usize, theirs: CallSignature, ours: CallSignature
     }
     if theirs == ours {
         let is_hashed = ours.class().is_some_and(|class| class.of_numbers().is_none());
-        let or = if is_hashed { ", or passes values of another type" } else { "" };
-        let text =
-            format!("member {member} has made other calls before this one, {ours}, than this member{or}");
-        return Cause::mismatch(
-            Some(member),
-            format!("{text}: members make the same calls in the same order"),
+        let or = if is_hashed { ", or pass values of different types" } else { "" };
+        let text = format!(
+            "member {member} and this one are in {ours}, but have made different calls before{or}: members make the same \
+             calls in the same order"
         );
+        return Cause::mismatch(Some(member), text);
     }
     if theirs.to_string() == ours.to_string() {
         let text =

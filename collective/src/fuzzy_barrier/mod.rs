@@ -29,6 +29,7 @@ pub(crate) mod state;
 
 use crate::communicator::Communicator;
 use crate::dissemination::Dissemination;
+use crate::failure::published_wait::Lane;
 use state::{Fuzzy, call};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,7 +122,8 @@ impl Communicator {
         let neighbours = |stage| self.group().neighbours(stage, |member| all[member.index()] as u32);
         let worker = self.messages().worker().clone();
         let stages = Dissemination::new(&worker, first, Dissemination::count(self.size()), neighbours)?;
-        let (started, is_over) = (self.monitor().fuzzy_started(), AtomicBool::new(false));
+        let (started, is_over) =
+            (self.monitor().lane_count(Lane::FuzzyBarrier).clone(), AtomicBool::new(false));
         let (communicator, stages) = (self.name().clone(), Arc::new(stages));
         let monitor = self.monitor().clone();
         Ok(Arc::new(Fuzzy { worker, monitor, communicator, stages, queue, started, is_over }))

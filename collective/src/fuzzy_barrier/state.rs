@@ -2,12 +2,15 @@
 
 use crate::dissemination::{Dissemination, DisseminationArrival};
 use crate::failure::monitor::FailureMonitor;
+use crate::failure::published_wait::Lane;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use tasuki_core::base::{Cause, Result};
-use tasuki_core::engine::{AwaitedCondition, Condition, Deadline, LocalQueue, Worker, scoped_wait_probe};
+use tasuki_core::engine::{
+    AwaitedCondition, Condition, Deadline, LocalQueue, Worker, scoped_wait_probe, scoped_wait_probe_about,
+};
 use tasuki_message::FinalizeHook;
 
 /// Most instances that a member may have under way if there are more than two members. Its queue has room for so many.
@@ -59,7 +62,7 @@ impl FuzzyBarrier {
         if self.test() || monitor.look(worker).is_some() {
             return Poll::Ready(());
         }
-        awaited.set(worker, FailureMonitor::awaited(worker, self.arrival()), waker);
+        awaited.set(worker, monitor.awaited(worker, self.arrival(), self.about()), waker);
         Poll::Pending
     }
 
@@ -76,14 +79,17 @@ impl FuzzyBarrier {
             }
             std::hint::spin_loop();
         }
-        let monitor = &self.fuzzy.monitor;
-        let _monitored = (scoped_wait_probe(monitor.probe()), monitor.publish_fuzzy_wait(self.instance));
+        let _monitored = scoped_wait_probe_about(self.fuzzy.monitor.probe(), self.about());
         worker.wait(&self.arrival(), worker.call_deadline(), &|| self.call())
     }
 
     /// Returns the number of the instance on its communicator, from 1 on.
     pub fn instance(&self) -> u64 {
         self.instance
+    }
+
+    fn about(&self) -> u32 {
+        Lane::FuzzyBarrier.about(self.instance)
     }
 
     #[cold]

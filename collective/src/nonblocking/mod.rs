@@ -39,6 +39,11 @@ pub trait ValuesToResult<T, R>: Fn(Vec<T>) -> R + Send + Sync + 'static {}
 
 impl<T, R, F: Fn(Vec<T>) -> R + Send + Sync + 'static> ValuesToResult<T, R> for F {}
 
+/// Returns the word of a nonblocking call of that kind.
+fn word_of(kind: &CallKind) -> CallWord {
+    CallWord::of(kind).nonblocking()
+}
+
 impl Communicator {
     fn task_maker(&self) -> TaskMaker {
         let Nonblocking { context, active_calls, .. } = &self.nonblocking;
@@ -64,14 +69,13 @@ impl Communicator {
     fn start<R, F>(
         &self,
         (word, signature): (CallWord, CallSignature),
-        name: String,
         steps: impl FnOnce(Arc<CallChannel>) -> F,
     ) -> Result<StartedCollective<R>>
     where
         R: Send + 'static,
         F: Future<Output = Result<R>> + Send + 'static,
     {
-        let name = || self.call_on(&name);
+        let name = || self.call_of(word);
         self.check_call(&name)?;
         let calls = lock(&self.nonblocking.calls.0);
         self.start_in(calls, (word, signature), name().into(), steps)
@@ -90,6 +94,7 @@ impl Communicator {
     {
         let slot = calls.next().ok_or_else(|| self.too_many(&|| name.to_string()))?;
         let mark = self.monitor().note(signature);
+        let about = self.monitor().about_latest();
         let result = Arc::<Mutex<_>>::default();
         let into = Arc::clone(&result);
         let done = move |outcome| *lock(&into) = Some(outcome);
@@ -98,7 +103,7 @@ impl Communicator {
         calls.enter(Some(BegunCall::Task(task.clone(), name.clone())));
         drop(calls);
         task.step();
-        Ok(StartedCollective::by_task(self.plans().clone(), task, result, name))
+        Ok(StartedCollective::by_task(self.plans().clone(), task, result, name, about))
     }
 
     /// Begins a call of one of the kinds of collectives. `result` makes its result from its data.
@@ -108,8 +113,8 @@ impl Communicator {
         result: impl Fn(CallData<T>) -> R + Send + Sync + 'static,
     ) -> Result<StartedCollective<R>> {
         let kind = *data.kind();
-        let (word, signature) = (CallWord::of(&kind), CallSignature::of(&kind).nonblocking());
-        let name = || format!("i{}", self.call_of(word));
+        let (word, signature) = (word_of(&kind), CallSignature::of(&kind).nonblocking());
+        let name = || self.call_of(word);
         self.check_call(&name)?;
         let mut calls = lock(&self.nonblocking.calls.0);
         // Checked first: a call that is refused must not count as a call of its kind.
@@ -136,9 +141,10 @@ impl Communicator {
             scheduled.begin(Box::new(data), (word, kind.variant(self.size()), mark.tag()), by_messages);
         calls.enter(may_use_messages.then(|| BegunCall::Scheduled(scheduled.clone(), (number, word))));
         self.monitor().note(signature);
+        let about = self.monitor().about_latest();
         drop(calls);
         scheduled.run_begun(begun);
-        Ok(StartedCollective::scheduled(scheduled, (number, word), result))
+        Ok(StartedCollective::scheduled(scheduled, (number, word), about, result))
     }
 
     /// Returns the calls of a kind that run compiled steps. None: calls of this kind are not frequent, or cannot have
@@ -158,7 +164,7 @@ impl Communicator {
         if let Some(index) = calls.scheduled.find(key) {
             let scheduled = calls.scheduled.at(index).cloned();
             if scheduled.as_ref().is_some_and(|scheduled| scheduled.is_full()) {
-                return Err(self.too_many(&|| format!("i{}", self.call_of(CallWord::of(kind)))));
+                return Err(self.too_many(&|| self.call_of(word_of(kind))));
             }
             calls.scheduled.count();
             calls.scheduled.used(index);
@@ -168,7 +174,7 @@ impl Communicator {
         if !calls.scheduled.is_frequent(word) {
             return Ok(None);
         }
-        let name: Arc<str> = format!("i{}", self.call_of(CallWord::of(kind))).into();
+        let name: Arc<str> = self.call_of(word_of(kind)).into();
         let bytes = kind.memory(size);
         if !calls.scheduled.has_room(bytes) {
             // Nothing is evicted: another member may still run steps whose memory that would free.
@@ -336,7 +342,7 @@ impl Communicator {
         result: impl ValuesToResult<T, R>,
     ) -> Result<StartedCollective<Option<R>>> {
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
-        self.check_root(root, CallWord::of(&kind), &|| format!("i{}", self.call(&kind)))?;
+        self.check_root(root, word_of(&kind))?;
         let values = if self.rank() == root { self.placed_in(room, &values, &kind)? } else { values };
         let data = CallData::new(kind, self.rank().index(), values);
         self.start_kind(data, move |data| data.is_root().then(|| result(data.values)))
@@ -385,9 +391,7 @@ impl Communicator {
         let room = room.unwrap_or_else(|| vec![T::zeroed(); values.len()]);
         let data = self.data_of(CollectiveKind::Alltoall, Rank(0), count, values).with_room(room);
         self.check_blocks_of(&data)?;
-        self.check_room(data.result.len(), count, CallWord::of(data.kind()), &|| {
-            format!("i{}", self.call(data.kind()))
-        })?;
+        self.check_room(data.result.len(), count, word_of(data.kind()))?;
         self.start_kind(data, move |data| result(data.result))
     }
 
@@ -404,9 +408,7 @@ impl Communicator {
         let data = self.reduction_of(CollectiveKind::ReduceScatter, Rank(0), count, values, operation);
         let data = data.with_room(room);
         self.check_blocks_of(&data)?;
-        self.check_block(data.result.len(), count, CallWord::of(data.kind()), &|| {
-            format!("i{}", self.call(data.kind()))
-        })?;
+        self.check_block(data.result.len(), count, word_of(data.kind()))?;
         self.start_kind(data, move |data| result(data.into_own_block()))
     }
 
@@ -436,20 +438,20 @@ impl Communicator {
     /// has another length.
     fn placed_in<T: Pod>(&self, room: Option<Vec<T>>, values: &[T], kind: &CallKind) -> Result<Vec<T>> {
         let mut all = room.unwrap_or_else(|| vec![T::zeroed(); self.size() * values.len()]);
-        self.check_room(all.len(), values.len(), CallWord::of(kind), &|| format!("i{}", self.call(kind)))?;
+        self.check_room(all.len(), values.len(), word_of(kind))?;
         self.place_own(values, &mut all);
         Ok(all)
     }
 
     fn check_root_of<T: Pod>(&self, data: &CallData<T>) -> Result<()> {
         let kind = data.kind();
-        self.check_root(Rank(kind.root), CallWord::of(kind), &|| format!("i{}", self.call(kind)))
+        self.check_root(Rank(kind.root), word_of(kind))
     }
 
     /// Returns an error unless the values hold a block for each member.
     fn check_blocks_of<T: Pod>(&self, data: &CallData<T>) -> Result<()> {
         let kind = data.kind();
         let count = kind.bytes / size_of::<T>().max(1);
-        self.check_room(data.values.len(), count, CallWord::of(kind), &|| format!("i{}", self.call(kind)))
+        self.check_room(data.values.len(), count, word_of(kind))
     }
 }

@@ -10,7 +10,7 @@
 
 use crate::current_call::CallWord;
 use crate::failure::call_log::CallLog;
-use crate::failure::monitor::{EndsWithCommunicator, FailureMonitor};
+use crate::failure::monitor::EndsWithCommunicator;
 use crate::nonblocking::call_data::AnyCallData;
 use crate::nonblocking::channel::SLOTS;
 use crate::nonblocking::task::{Task, lock};
@@ -165,7 +165,7 @@ impl ScheduledCalls {
 
     /// Returns the name of a call, as errors show it.
     pub(super) fn name(&self, word: CallWord) -> String {
-        format!("i{}", word.text(self.plans.monitor.communicator_name()).unwrap_or_default())
+        self.plans.monitor.text_of(word)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -473,7 +473,13 @@ impl ScheduledCalls {
     }
 
     /// Returns `Ready` if the call is over; otherwise `waker` is woken when it is.
-    pub(super) fn poll(self: &Arc<Self>, (number, word): ScheduledCall, waker: &Waker) -> Poll<()> {
+    /// `about` is what the probe is asked about meanwhile.
+    pub(super) fn poll(
+        self: &Arc<Self>,
+        (number, word): ScheduledCall,
+        about: u32,
+        waker: &Waker,
+    ) -> Poll<()> {
         let worker = self.plans.group.worker();
         worker.progress();
         // A thread that waits in a call looks itself, and may stop waiting: it leaves no waker behind.
@@ -492,7 +498,7 @@ impl ScheduledCalls {
             return Poll::Ready(());
         }
         let over = Condition::Event(Arc::new(CallOver { calls: self.clone(), call: (number, word) }));
-        wait_in_call(waker, worker, FailureMonitor::awaited(worker, over));
+        wait_in_call(waker, worker, self.plans.monitor.awaited(worker, over, about));
         Poll::Pending
     }
 

@@ -10,11 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use tasuki_core::base::{Error, Result};
-use tasuki_core::engine::scoped_wait_probe;
+use tasuki_core::engine::scoped_wait_probe_about;
 
 /// A nonblocking collective call. Dropping it does not end the call: the rank continues its steps while it waits in
 /// other calls.
-pub struct StartedCollective<R>(StartedForm<R>);
+pub struct StartedCollective<R> {
+    form: StartedForm<R>,
+    /// What probes are asked about in waits for it.
+    about: u32,
+}
 
 enum StartedForm<R> {
     Task {
@@ -47,31 +51,34 @@ impl<R> StartedCollective<R> {
         task: Arc<Task>,
         result: Arc<Mutex<Option<Result<R>>>>,
         name: Arc<str>,
+        about: u32,
     ) -> StartedCollective<R> {
-        StartedCollective(StartedForm::Task { plans, task, result, name })
+        StartedCollective { form: StartedForm::Task { plans, task, result, name }, about }
     }
 
     /// A scheduled call. `result` makes its result.
     pub(super) fn scheduled<T: 'static>(
         calls: Arc<ScheduledCalls>,
         call: ScheduledCall,
+        about: u32,
         result: impl Fn(CallData<T>) -> R + Send + Sync + 'static,
     ) -> StartedCollective<R> {
         // A closure that captures nothing, so the box allocates nothing.
         let result = move |data: Box<dyn Any>| data.downcast().ok().map(|data| result(*data));
         let is_taken = AtomicBool::new(false);
-        StartedCollective(StartedForm::Scheduled { calls, call, result: Box::new(result), is_taken })
+        let form = StartedForm::Scheduled { calls, call, result: Box::new(result), is_taken };
+        StartedCollective { form, about }
     }
 
     fn plans(&self) -> &PlanRegistry {
-        match &self.0 {
+        match &self.form {
             StartedForm::Task { plans, .. } => plans,
             StartedForm::Scheduled { calls, .. } => calls.plans(),
         }
     }
 
     fn name(&self) -> String {
-        match &self.0 {
+        match &self.form {
             StartedForm::Task { name, .. } => name.to_string(),
             StartedForm::Scheduled { calls, call: (_, word), .. } => calls.name(*word),
         }
@@ -80,7 +87,7 @@ impl<R> StartedCollective<R> {
     /// Ends the call if the communicator has failed. Returns true if it has.
     fn end_if_failed(&self) -> bool {
         let has_failed = self.plans().monitor.check().is_err();
-        if let StartedForm::Task { task, .. } = &self.0
+        if let StartedForm::Task { task, .. } = &self.form
             && has_failed
         {
             task.abandon();
@@ -92,7 +99,7 @@ impl<R> StartedCollective<R> {
     pub fn test(&self) -> bool {
         self.plans().group.worker().progress();
         let has_failed = self.end_if_failed();
-        match &self.0 {
+        match &self.form {
             StartedForm::Task { task, plans, .. } => {
                 if !has_failed {
                     task.step();
@@ -114,8 +121,8 @@ impl<R> StartedCollective<R> {
 
     /// Waits until the call is complete on this member, and returns its result. It can be called once.
     pub fn wait(&self) -> Result<R> {
-        let _monitored = scoped_wait_probe(self.plans().monitor.probe());
-        let waited = match &self.0 {
+        let _monitored = scoped_wait_probe_about(self.plans().monitor.probe(), self.about);
+        let waited = match &self.form {
             StartedForm::Task { task, name, .. } => task.wait(&|| name.to_string()),
             StartedForm::Scheduled { calls, call, result, is_taken } => match calls.wait(*call) {
                 Ok(Some(data)) => {
@@ -134,14 +141,14 @@ impl<R> StartedCollective<R> {
     /// Returns `Ready` if the call is complete on this member, or has failed; otherwise wakes `waker` when it is.
     pub fn poll(&self, waker: &Waker) -> Poll<()> {
         self.end_if_failed();
-        match &self.0 {
-            StartedForm::Task { task, .. } => task.poll_over(waker),
-            StartedForm::Scheduled { calls, call, .. } => calls.poll(*call, waker),
+        match &self.form {
+            StartedForm::Task { task, .. } => task.poll_over(self.about, waker),
+            StartedForm::Scheduled { calls, call, .. } => calls.poll(*call, self.about, waker),
         }
     }
 
     fn take(&self) -> Result<R> {
-        let taken = match &self.0 {
+        let taken = match &self.form {
             StartedForm::Task { result, .. } => lock(result).take(),
             StartedForm::Scheduled { calls, call: (number, _), result, is_taken } => {
                 is_taken.store(true, Ordering::Relaxed);
@@ -168,7 +175,7 @@ impl<R> StartedCollective<R> {
 
 impl<R> Drop for StartedCollective<R> {
     fn drop(&mut self) {
-        match &self.0 {
+        match &self.form {
             StartedForm::Task { task, .. } => task.forget_waker(),
             StartedForm::Scheduled { calls, call: (number, _), is_taken, .. } => {
                 if !is_taken.load(Ordering::Relaxed) {

@@ -3,7 +3,7 @@
 
 use crate::current_call::CallWord;
 use crate::failure::call_log::CallLog;
-use crate::failure::monitor::{EndsWithCommunicator, FailureMonitor};
+use crate::failure::monitor::EndsWithCommunicator;
 use crate::plan::registry::PlanRegistry;
 use std::collections::VecDeque;
 use std::fmt;
@@ -171,7 +171,8 @@ impl Task {
     }
 
     /// Returns `Ready` if the call is complete or has failed; otherwise `waker` is woken when it is.
-    pub(super) fn poll_over(self: &Arc<Self>, waker: &Waker) -> Poll<()> {
+    /// `about` is what the probe is asked about meanwhile.
+    pub(super) fn poll_over(self: &Arc<Self>, about: u32, waker: &Waker) -> Poll<()> {
         let worker = self.context.worker();
         worker.progress();
         // A thread that waits in a call looks itself, and may stop waiting. A waker that stayed behind would keep the
@@ -204,7 +205,7 @@ impl Task {
             return Poll::Ready(());
         }
         let done = Condition::Event(Arc::new(TaskDone(self.clone())));
-        wait_in_call(waker, worker, FailureMonitor::awaited(worker, done));
+        wait_in_call(waker, worker, self.plans.monitor.awaited(worker, done, about));
         Poll::Pending
     }
 

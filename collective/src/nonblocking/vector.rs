@@ -2,7 +2,7 @@
 
 use super::{Communicator, StartedCollective};
 use crate::blocking::vector::{BlockLengths, allocate, words_of};
-use crate::current_call::{CallWord, VectorCall};
+use crate::current_call::VectorCall;
 use crate::message_algorithms::block_exchange::BlockExchange;
 use crate::neighbourhood::Neighbourhood;
 use bytemuck::Pod;
@@ -21,12 +21,10 @@ impl Communicator {
         root: Rank,
         result: impl BlocksToResult<T, R>,
     ) -> Result<StartedCollective<Option<R>>> {
-        let call = format!("igather(uneven, {} values to rank {root})", values.len());
-        let blocks = || Ok(self.gather_v_blocks(values.len(), root));
-        let blocks = self.blocks_of_call((VectorCall::GatherV, root, values.len()), &call, blocks)?;
-        let is_root = self.rank() == root;
+        let (is_root, len) = (self.rank() == root, values.len());
+        let blocks = || Ok(self.gather_v_blocks(len, root));
         let result = move |all, ends| is_root.then(|| result(all, ends));
-        self.start_exchange_of((VectorCall::GatherV, root), call, values, blocks, allocate, result)
+        self.start_exchange_of((VectorCall::GatherV, root), values, blocks, allocate, result)
     }
 
     /// Begins a scatter of the root's blocks, which end at `ends`. This member's block has `count` values, if it knows
@@ -39,11 +37,9 @@ impl Communicator {
         room: impl FnOnce(usize) -> Result<Vec<T>, Cause> + Send + 'static,
         result: impl FnOnce(Vec<T>) -> R + Send + 'static,
     ) -> Result<StartedCollective<R>> {
-        let call = format!("iscatter(uneven, {} values from rank {root})", values.len());
-        let blocks = || self.scatter_v_blocks(values.len(), ends, count, root);
-        let blocks = self.blocks_of_call((VectorCall::ScatterV, root, values.len()), &call, blocks)?;
-        let result = |block, _| result(block);
-        self.start_exchange_of((VectorCall::ScatterV, root), call, values, blocks, room, result)
+        let len = values.len();
+        let blocks = || self.scatter_v_blocks(len, ends, count, root);
+        self.start_exchange_of((VectorCall::ScatterV, root), values, blocks, room, |block, _| result(block))
     }
 
     /// Begins a gather of blocks to all members.
@@ -52,11 +48,9 @@ impl Communicator {
         values: Vec<T>,
         result: impl BlocksToResult<T, R>,
     ) -> Result<StartedCollective<R>> {
-        let call = format!("iallgather(uneven, {} values)", values.len());
-        let blocks = self.blocks_of_call((VectorCall::AllgatherV, Rank(0), values.len()), &call, || {
-            Ok(self.allgather_v_blocks(values.len()))
-        })?;
-        self.start_exchange_of((VectorCall::AllgatherV, Rank(0)), call, values, blocks, allocate, result)
+        let len = values.len();
+        let blocks = || Ok(self.allgather_v_blocks(len));
+        self.start_exchange_of((VectorCall::AllgatherV, Rank(0)), values, blocks, allocate, result)
     }
 
     /// Begins an exchange of blocks with all members. Those of this member end at `ends`.
@@ -66,11 +60,9 @@ impl Communicator {
         ends: &[usize],
         result: impl BlocksToResult<T, R>,
     ) -> Result<StartedCollective<R>> {
-        let call = format!("ialltoall(uneven, {} values)", values.len());
-        let blocks = self.blocks_of_call((VectorCall::AlltoallV, Rank(0), values.len()), &call, || {
-            self.alltoall_v_blocks(values.len(), ends)
-        })?;
-        self.start_exchange_of((VectorCall::AlltoallV, Rank(0)), call, values, blocks, allocate, result)
+        let len = values.len();
+        let blocks = || self.alltoall_v_blocks(len, ends);
+        self.start_exchange_of((VectorCall::AlltoallV, Rank(0)), values, blocks, allocate, result)
     }
 
     /// Begins an exchange of blocks with neighbours. `room` returns a place for those that come.
@@ -81,36 +73,25 @@ impl Communicator {
         room: impl FnOnce(usize) -> Result<Vec<T>, Cause> + Send + 'static,
         result: impl BlocksToResult<T, R>,
     ) -> Result<StartedCollective<R>> {
-        let call = format!("ineighbor_alltoall({} values)", values.len());
-        let blocks = || self.neighbour_blocks(with, values.len(), lengths);
-        let blocks =
-            self.blocks_of_call((VectorCall::NeighborAlltoall, Rank(0), values.len()), &call, blocks)?;
-        self.start_exchange_of((VectorCall::NeighborAlltoall, Rank(0)), call, values, blocks, room, result)
+        let len = values.len();
+        let blocks = || self.neighbour_blocks(with, len, lengths);
+        self.start_exchange_of((VectorCall::NeighborAlltoall, Rank(0)), values, blocks, room, result)
     }
 
-    /// Returns the blocks of a call. Error: its arguments are impossible.
-    fn blocks_of_call(
-        &self,
-        (what, root, values): (VectorCall, Rank, usize),
-        call: &str,
-        blocks: impl FnOnce() -> Result<BlockExchange, Cause>,
-    ) -> Result<BlockExchange> {
-        let word = CallWord::of_vector_call(what, values, root);
-        self.check_root(root, word, &|| call.into())?;
-        blocks().map_err(|cause| self.refuse_as(cause, word, &|| self.call_on(call)))
-    }
-
+    /// Begins an exchange of the blocks that `blocks` returns. `room` returns a place for those that come.
     fn start_exchange_of<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
         (what, root): (VectorCall, Rank),
-        call: String,
         values: Vec<T>,
-        blocks: BlockExchange,
+        blocks: impl FnOnce() -> Result<BlockExchange, Cause>,
         room: impl FnOnce(usize) -> Result<Vec<T>, Cause> + Send + 'static,
         result: impl BlocksToResult<T, R>,
     ) -> Result<StartedCollective<R>> {
         let (word, signature) = words_of::<T>(what, values.len(), root);
-        self.start((word, signature.nonblocking()), call, |peers| async move {
+        let (word, signature) = (word.nonblocking(), signature.nonblocking());
+        self.check_root(root, word)?;
+        let blocks = blocks().map_err(|cause| self.refuse_call(cause, word))?;
+        self.start((word, signature), |peers| async move {
             let (all, ends) = blocks.run(&*peers, &values, room).await?;
             Ok(result(all, ends))
         })

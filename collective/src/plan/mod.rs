@@ -18,6 +18,7 @@ use super::call_kind::CallSchedules;
 use super::communicator::Communicator;
 use super::current_call::{CallWord, described, size};
 use crate::failure::monitor::FailureMonitor;
+use crate::failure::published_wait::Lane;
 use crate::message_algorithms::run_now;
 use crate::plan::registry::Plans;
 use program_data::{DataSpans, InputKept, ProgramData};
@@ -31,7 +32,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::task::{Poll, Waker};
 use tasuki_core::base::{Cause, Error, Result, ValueKind};
-use tasuki_core::engine::{AwaitedCondition, BufferView, CachePolicy, Condition, Worker, scoped_wait_probe};
+use tasuki_core::engine::{
+    AwaitedCondition, BufferView, CachePolicy, Condition, Worker, scoped_wait_probe_about,
+};
 use tasuki_core::queue::reduction::{ReduceOperation, SharedOperation};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Pieces;
@@ -268,13 +271,18 @@ impl Plan {
     #[inline]
     pub fn wait(&mut self) -> Result<()> {
         if self.is_active() {
-            let _monitored = scoped_wait_probe(self.monitor.probe());
+            let _monitored = scoped_wait_probe_about(self.monitor.probe(), self.about());
             let panic_report = PanicReport { monitor: &self.monitor, worker: &self.plan_state.worker };
             let waited = self.plan_state.wait(&|| self.start_under_way());
             drop(panic_report);
             return waited.and_then(|()| self.end("wait")).map_err(|error| self.failed(error));
         }
         Ok(())
+    }
+
+    /// Returns what probes are asked about in waits for its starts.
+    fn about(&self) -> u32 {
+        Lane::Start.about(self.number)
     }
 
     /// Records that the start is complete. Error: a panic has ended its steps.
@@ -315,7 +323,11 @@ impl Plan {
         }
         let over = PlanOver { plan_state: self.plan_state.clone(), call: self.start_under_way() };
         let worker = &self.plan_state.worker;
-        awaited.set(worker, FailureMonitor::awaited(worker, Condition::Event(Arc::new(over))), waker);
+        awaited.set(
+            worker,
+            self.monitor.awaited(worker, Condition::Event(Arc::new(over)), self.about()),
+            waker,
+        );
         Poll::Pending
     }
 

@@ -2,6 +2,7 @@
 
 use crate::deferred_free::DeferredFree;
 use crate::failure::monitor::FailureMonitor;
+use crate::failure::published_wait::StartedPlans;
 use crate::group::Group;
 use crate::plan::state::PlanState;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,16 +30,23 @@ pub(crate) struct PlanRegistry {
     pub(crate) plan_bytes: Arc<AtomicU64>,
 }
 
+impl StartedPlans for Mutex<DeferredFree<PlanState>> {
+    fn starts(&self, plan: u64) -> Option<u64> {
+        self.lock().unwrap_or_else(PoisonError::into_inner).get(plan).map(|plan| plan.starts())
+    }
+}
+
 impl PlanRegistry {
     pub(crate) fn new(
         group: Group,
         monitor: Arc<FailureMonitor>,
+        plans: Plans,
         plan_bytes: Arc<AtomicU64>,
     ) -> Arc<PlanRegistry> {
         Arc::new(PlanRegistry {
             group,
             monitor,
-            plans: Plans::default(),
+            plans,
             nonblocking: Mutex::default(),
             shutdown_signal: OnceLock::new(),
             leaves_together: OnceLock::new(),

@@ -44,5 +44,5 @@ pub use wait::helper_thread::HELPER_THREAD;
 #[cfg(not(loom))]
 pub use wait::node_platform::NodePlatform;
 pub use wait::platform::{Pause, Platform};
-pub use wait::probe::{WaitProbe, WaitProbes, scoped_wait_probe, set_wait_probe};
+pub use wait::probe::{WaitProbe, WaitProbes, scoped_wait_probe, scoped_wait_probe_about, set_wait_probe};
 pub use worker::{Agent, Effort, Worker};

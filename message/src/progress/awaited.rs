@@ -139,7 +139,8 @@ mod tests {
     fn entries_are_found_by_their_numbers() {
         let all = AwaitedConditions::default();
         let add = |again_at_ns| {
-            all.add(Awaited { condition: Condition::Never, again_at_ns }, Waker::noop().clone())
+            let awaited = Awaited { again_at_ns, ..Awaited::only(Condition::Never) };
+            all.add(awaited, Waker::noop().clone())
         };
         let numbers: Vec<u64> = [u64::MAX, 30, 20].into_iter().map(add).collect();
         assert_eq!((all.first_due_ns(), all.is_any()), (20, true));

@@ -11,11 +11,11 @@
 //!
 //! The cost is one raise for each existing plan when a member leaves.
 
-use crate::failure::monitor::FailureMonitor;
+use crate::failure::monitor::{FailureMonitor, MonitorProbe};
 use crate::group::Group;
 use crate::plan::setup::layout::PlanAddress;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::{WaitProbe, Worker};
 use tasuki_core::fabric::{Fabric, SignalCell, SignalLine};
@@ -26,7 +26,7 @@ use tasuki_schedule::selection::MEMBERS_MAX;
 /// What one member publishes about its starts of a plan, and reads about those of others.
 #[derive(Debug)]
 pub(crate) struct DepartedMembers {
-    monitor: Weak<FailureMonitor>,
+    monitor: MonitorProbe,
     /// Number of starts that it has made.
     made: Arc<AtomicU64>,
     fabric: Arc<dyn Fabric>,
@@ -91,7 +91,7 @@ impl DepartedMembers {
                 all.push(signals(member, SignalCell::Direct(line.cell()))?);
             }
         }
-        let monitor = Arc::downgrade(monitor);
+        let monitor = MonitorProbe { monitor: Arc::downgrade(monitor), reads_words: are_in_reach };
         Ok(DepartedMembers { monitor, made, next: place(group.after(me, 1))?, signals: all.into(), fabric })
     }
 
@@ -107,18 +107,22 @@ impl DepartedMembers {
 }
 
 impl WaitProbe for DepartedMembers {
-    fn failure(&self) -> Option<Cause> {
-        self.monitor.upgrade()?.read_notice()
+    fn failure(&self, about: u32) -> Option<Cause> {
+        self.monitor.failure(about)
     }
 
-    fn probe_error(&self) -> Option<Cause> {
-        if let Some(cause) = self.monitor.upgrade().and_then(|monitor| monitor.check().err()) {
+    fn probe_error(&self, about: u32) -> Option<Cause> {
+        if let Some(cause) = self.monitor.probe_error(about) {
             return Some(cause);
         }
         let made = self.made.load(Ordering::Relaxed);
         let is_short =
             |signals: &&DepartureSignal| signals.starts(&*self.fabric).is_some_and(|starts| starts < made);
         self.signals.iter().find(is_short).map(|signals| Cause::PeerLeft { peer: signals.by })
+    }
+
+    fn wait_ended(&self) {
+        self.monitor.wait_ended();
     }
 
     fn is_urgent(&self) -> bool {

@@ -4,7 +4,6 @@
 //! in any call in which it waits, not only in the wait for this plan: members may wait for several plans in different
 //! orders, or for something else first.
 
-use crate::failure::monitor::FailureMonitor;
 use crate::neighbourhood::Neighbourhood;
 use crate::plan::state::PlanOver;
 use crate::plan::{Plan, PlanState};
@@ -175,8 +174,9 @@ impl<T: Pod + Send> ChunkedRun<T> {
             return Poll::Ready(());
         }
         let over = PlanOver { plan_state: self.0.plan_state.clone(), call: state.plan.start_under_way() };
+        let next = state.plan.monitor.awaited(worker, Condition::Event(Arc::new(over)), state.plan.about());
         drop(state); // another thread may continue the start
-        awaited.set(worker, FailureMonitor::awaited(worker, Condition::Event(Arc::new(over))), waker);
+        awaited.set(worker, next, waker);
         Poll::Pending
     }
 

@@ -10,6 +10,7 @@
 use crate::base::{Cause, Error, Rank, Result};
 use crate::engine::wait::condition::{Awaited, Condition, WaitEvent, describe_awaited};
 use crate::engine::wait::deadline::{Deadline, Limit};
+use crate::engine::wait::probe::scoped_wait_probe_about;
 use crate::engine::worker::Worker;
 use crate::node::node_state::RankStage;
 use std::cell::{Cell, RefCell};
@@ -151,6 +152,20 @@ impl CallGuard {
         })
     }
 
+    /// Returns the probe of the only condition that this thread awaits. None if there are several, or if somebody else
+    /// has the waker, such as a timer: then the future may go on although the condition is not met.
+    fn probe(&self, awaited: &[Awaited]) -> (u32, u32) {
+        let [mine, of_waker, of_call] = [1, 1, 1];
+        let is_only_mine = || Arc::strong_count(&self.thread) == mine + of_waker + of_call;
+        if let [one] = awaited
+            && is_only_mine()
+        {
+            one.probe
+        } else {
+            (0, 0)
+        }
+    }
+
     /// Waits until the future may be ready, until `timer` ends, or until one of the conditions wants another poll.
     fn wait(&self, timer: &mut Timer, has_failed: &mut bool) {
         let (worker, awaited) = self.take_awaited();
@@ -167,9 +182,12 @@ impl CallGuard {
             let end_ns = until_ns.min(again_at_ns);
             let left = || Duration::from_nanos(end_ns.saturating_sub(worker.now_ns()));
             let next = if again_at_ns < until_ns { worker.deadline_after(left()) } else { deadline };
+            let (number, about) = self.probe(&awaited);
+            let _asked = scoped_wait_probe_about(number, about);
             let event = Arc::new(AnyAwaited { thread: self.thread.clone(), worker: worker.clone(), awaited });
             let waited = worker.wait(&Condition::Event(event.clone()), next, &|| event.call());
-            *has_failed = waited.as_ref().is_err_and(|error| !error.is_timeout());
+            // The next poll finds what the probe has found.
+            *has_failed = waited.as_ref().is_err_and(|error| !error.is_timeout()) && worker.check().is_err();
             timer.timeout = waited.err();
         }
         timer.is_over = until_ns < u64::MAX && worker.now_ns() >= until_ns;

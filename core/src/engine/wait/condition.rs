@@ -95,12 +95,14 @@ pub struct Awaited {
     pub condition: Condition,
     /// When to wake the task although nothing has happened, in ns of the platform's clock; `u64::MAX`: never.
     pub again_at_ns: u64,
+    /// The probe that a thread asks which waits for nothing else, and what about; or zeros.
+    pub probe: (u32, u32),
 }
 
 impl Awaited {
     /// A condition for which nothing but the condition itself wakes the task.
     pub fn only(condition: Condition) -> Awaited {
-        Awaited { condition, again_at_ns: u64::MAX }
+        Awaited { condition, again_at_ns: u64::MAX, probe: (0, 0) }
     }
 }
 

@@ -86,7 +86,7 @@ impl Worker {
     ) -> Result<()> {
         let start = self.platform().now_ns();
         let until_ns = deadline.until_ns();
-        let mut published = PublishedWaitGuard { worker: self, by_us: false };
+        let mut published = PublishedWaitGuard { worker: self, by_us: false, has_asked: false };
         let poller = QueuePoller::new(self);
         let (mut last_useful_ns, mut alarm_at_ns) = (start, start + PUBLISH_AFTER_NS);
         loop {
@@ -123,10 +123,11 @@ impl Worker {
                 if condition.is_reported() {
                     published.publish(condition, deadline, call, start);
                 }
-                if condition.can_be_abandoned()
-                    && let Some(cause) = self.wait_probes().error()
-                {
-                    return Err(self.fault(cause, call));
+                if condition.can_be_abandoned() {
+                    published.has_asked = true;
+                    if let Some(cause) = self.wait_probes().error() {
+                        return Err(self.fault(cause, call));
+                    }
                 }
             }
             self.fail_commands_of_departed_ranks();
@@ -319,10 +320,12 @@ impl Worker {
     }
 }
 
-/// Withdraws the published wait when the waiting ends in any way.
+/// Withdraws the published wait when the waiting ends in any way, and tells the probe.
 struct PublishedWaitGuard<'m> {
     worker: &'m Worker,
     by_us: bool,
+    /// True if the probe was asked.
+    has_asked: bool,
 }
 
 impl PublishedWaitGuard<'_> {
@@ -348,6 +351,9 @@ impl Drop for PublishedWaitGuard<'_> {
         if self.by_us {
             self.worker.rank_state().end_wait();
             self.worker.publishing_wait().store(false, Ordering::Release);
+        }
+        if self.has_asked {
+            self.worker.wait_probes().wait_ended();
         }
     }
 }

@@ -13,14 +13,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// A check that is called while a call waits for long.
 pub trait WaitProbe: Send + Sync + Debug {
-    /// Returns why the call cannot succeed.
-    fn probe_error(&self) -> Option<Cause>;
+    /// Returns why the call cannot succeed. `about` is what the thread has selected the probe with
+    /// ([`scoped_wait_probe_about`]).
+    fn probe_error(&self, about: u32) -> Option<Cause>;
 
     /// Returns why the call has failed, if another rank has reported that by raising this rank's
     /// [alarm](super::alarm). Called as soon as the alarm was raised.
-    fn failure(&self) -> Option<Cause> {
+    fn failure(&self, _about: u32) -> Option<Cause> {
         None
     }
+
+    /// Called when a wait ends that has asked the probe.
+    fn wait_ended(&self) {}
 
     /// Returns true if the probe must be called as soon as a wait is long, though nothing happens:
     /// it then informs others, which may be asleep, or it has been informed before. Constant.
@@ -37,33 +41,43 @@ const URGENT: u32 = 1 << 31;
 pub struct WaitProbes(RwLock<Vec<Option<Arc<dyn WaitProbe>>>>);
 
 thread_local! {
-    /// The number of the probe that this thread has selected; 0: none.
-    static CURRENT_PROBE: Cell<u32> = const { Cell::new(0) };
+    /// The number of the probe that this thread has selected, or 0; and in the high half what it is asked about.
+    static CURRENT_PROBE: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Selects the probe that waits of this thread call from now on; 0: none. Waits with a probe belong to one call.
 #[inline]
 pub fn set_wait_probe(number: u32) {
-    CURRENT_PROBE.set(number);
+    CURRENT_PROBE.set(number.into());
     set_in_call(number != 0);
 }
 
 /// Selects a probe for this thread until the result is dropped; then the previous one is selected again. Waits until
-/// then belong to one call.
+/// then belong to one call. The probe is asked about the same as the previous one.
 pub fn scoped_wait_probe(number: u32) -> impl Drop {
-    struct RestoreOnDrop(u32, #[expect(dead_code, reason = "it ends the call when it is dropped")] CallScope);
+    scoped_wait_probe_about(number, about(CURRENT_PROBE.get()))
+}
+
+/// Like [`scoped_wait_probe`], for a wait for one of several things that the probe knows: it is asked `about` that one.
+pub fn scoped_wait_probe_about(number: u32, about: u32) -> impl Drop {
+    struct RestoreOnDrop(u64, #[expect(dead_code, reason = "it ends the call when it is dropped")] CallScope);
     impl Drop for RestoreOnDrop {
         fn drop(&mut self) {
             CURRENT_PROBE.set(self.0);
         }
     }
-    RestoreOnDrop(CURRENT_PROBE.replace(number), in_one_call())
+    let selected = u64::from(about) << 32 | u64::from(number);
+    RestoreOnDrop(CURRENT_PROBE.replace(selected), in_one_call())
+}
+
+fn about(selected: u64) -> u32 {
+    (selected >> 32) as u32
 }
 
 /// Returns true if the probe that this thread has selected is urgent.
 #[inline]
 pub(super) fn wait_probe_is_urgent() -> bool {
-    CURRENT_PROBE.get() & URGENT != 0
+    CURRENT_PROBE.get() as u32 & URGENT != 0
 }
 
 impl WaitProbes {
@@ -94,19 +108,26 @@ impl WaitProbes {
         all.get(at as usize).cloned().flatten()
     }
 
-    /// Returns the error of the probe of that number.
+    /// Returns the error of the probe of that number, for a thread that does not wait: it is asked about `u32::MAX`.
     pub fn error_of(&self, number: u32) -> Option<Cause> {
-        self.get(number)?.probe_error()
+        self.get(number)?.probe_error(u32::MAX)
     }
 
     /// Returns the error of the probe that this thread has selected.
     pub(super) fn error(&self) -> Option<Cause> {
-        self.error_of(CURRENT_PROBE.get())
+        let selected = CURRENT_PROBE.get();
+        self.get(selected as u32)?.probe_error(about(selected))
     }
 
     /// Returns the failure that was reported to the probe that this thread has selected.
     pub(super) fn failure(&self) -> Option<Cause> {
-        self.get(CURRENT_PROBE.get())?.failure()
+        let selected = CURRENT_PROBE.get();
+        self.get(selected as u32)?.failure(about(selected))
+    }
+
+    /// Tells the probe that this thread has selected that a wait has ended which has asked it.
+    pub(super) fn wait_ended(&self) {
+        self.get(CURRENT_PROBE.get() as u32).into_iter().for_each(|probe| probe.wait_ended());
     }
 }
 
@@ -118,7 +139,7 @@ mod tests {
     struct TestProbe(bool);
 
     impl WaitProbe for TestProbe {
-        fn probe_error(&self) -> Option<Cause> {
+        fn probe_error(&self, _about: u32) -> Option<Cause> {
             Some(Cause::Argument(self.0.to_string()))
         }
 

@@ -5,6 +5,7 @@ pub mod call_forms;
 pub mod chunked_plans;
 pub mod collectives;
 pub mod combining_order;
+pub mod crossed_waits;
 pub mod dropped_communicators;
 pub mod extremes;
 pub mod failed_communicators;

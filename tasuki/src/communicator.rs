@@ -86,7 +86,7 @@ impl Communicator {
     /// bytes. Source: FMPL, sections 3 and 4.
     ///
     /// Errors: the slot is busy or out of range; the receive has less room than the message (nothing is sent, and the
-    /// receiver gets an error, too); the send buffer is full; the peer died, or left without having posted the
+    /// receiver gets an error, too, unless it has withdrawn the receive meanwhile); the send buffer is full; the peer died, or left without having posted the
     /// receive.
     #[inline(always)] // the value goes from a register into the cache line
     pub fn send<D: Data + ?Sized>(&self, values: &D, to: impl Peer, slot: Slot) -> Result<()> {

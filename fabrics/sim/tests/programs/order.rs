@@ -216,6 +216,26 @@ fn a_copy_does_not_end_before_its_passive_source_was_read() {
     }
 }
 
+#[test]
+fn bytes_of_a_passive_source_that_is_read_late_take_the_latency() {
+    for seed in 0..50 {
+        let sim = Sim::seed(seed).passive_targets(true);
+        let at = run_well(&sim, |worker| {
+            let mut at = 50_000;
+            if worker.rank().0 == 0 {
+                let mut bytes = [0; 64];
+                worker.get(bootstrap_memory(1, 0), &mut bytes)?;
+                at = worker.platform().now_ns();
+            } else {
+                worker.platform().compute(at);
+            }
+            barrier(worker, 0, 0)?;
+            Ok(at)
+        });
+        assert!(at[0] >= at[1] + 1_000, "seed {seed}: {at:?}");
+    }
+}
+
 /// Returns true if the payload of a signal line is visible whenever its counter is.
 fn lines_arrive_whole(sim: &Sim) -> bool {
     let seen = run_well(sim, |worker| {

@@ -32,12 +32,14 @@ fn wait_in_vain(job: &Job) -> Result<()> {
     job.signal()?.reaches(1).wait_timeout(Duration::from_millis(2)).map(drop)
 }
 
-/// Compares the numbers of the job with the formula, up to a page.
+/// Compares the numbers of the job with the formula, up to a page. The rank has accessed `peers` others or more: a wait of
+/// more than a millisecond in a call of the job looks at those that are late.
 fn compare(job: &Job, pages: u64, peers: u64, what: &str) -> Result<()> {
     job.barrier()?;
     let (found, ranks) = (job.memory(), job.size() as u64);
     assert!(found.file.abs_diff(pages * PAGE) <= PAGE, "{what}: {pages} pages expected of {found:?}");
-    assert_eq!(found.peers, tables(ranks, peers), "{what}: private tables");
+    let mut possible = (peers..ranks).map(|peers| tables(ranks, peers));
+    assert!(possible.any(|bytes| bytes == found.peers), "{what}: private tables of {} bytes", found.peers);
     job.barrier()
 }
 
@@ -81,11 +83,9 @@ fn inbox_pages() -> u64 {
 pub fn l6_mappings_and_files_agree_with_the_formula(job: &Job) -> Result<()> {
     let ranks = job.size() as u64;
     job.barrier()?;
-    assert_eq!(
-        mapped("tasuki-rank"),
-        PIECE * (1 + distances(ranks)),
-        "memory of this rank and of the ranks a barrier sends to"
-    );
+    // This rank's memory, that of the ranks a barrier sends to, and perhaps that of others which were late.
+    let (first, possible) = (mapped("tasuki-rank"), PIECE * (1 + distances(ranks))..=PIECE * ranks);
+    assert!(possible.contains(&first) && first.is_multiple_of(PIECE), "{first} bytes mapped at first");
     let memory = job.alloc::<u8>(ALLOCATED as usize)?;
     for rank in job.ranks() {
         job.put(memory.on(rank).at(job.rank().index()), &[1])?;

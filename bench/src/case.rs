@@ -186,7 +186,7 @@ pub(crate) static CASES: [Case; 42] = [
     },
     Case {
         name: "anysource",
-        text: "A message of 8 bytes to a receive queue, whose receiver does not know who sends, one way",
+        text: "A message of 8 bytes through a receive queue, from an unnamed sender, one way",
         played: Played::Two("messages"),
         set_up: messages::anysource,
         limit: HAND_OVER,

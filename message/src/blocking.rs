@@ -101,6 +101,7 @@ impl Context {
         index: SlotIndex,
         call: CallInfo,
     ) -> Result<()> {
+        let len = sending.from().len();
         let mut protocol = ProtocolState::Send(sending);
         let predecessor = self.last_buffered(bank, index);
         let sent = match if predecessor.is_some() { None } else { self.run(&mut protocol, bank, index) } {
@@ -109,7 +110,7 @@ impl Context {
             None => {
                 let operation = MessageOp::new(&self.progress.rings, bank, index, protocol, predecessor);
                 let _guard = self.guard(&operation);
-                self.finish_send(&operation, self.buffers_after(), call)
+                self.finish_send(&operation, self.buffers_after(len), call)
             }
         };
         bank.state(index).sending.set_idle();
@@ -144,38 +145,48 @@ impl Context {
     ) -> Result<()> {
         let _call = in_one_call();
         let of_call = self.worker.call_deadline();
-        let buffers_at = buffers_after.map_or(Deadline::NEVER, |after| self.worker.deadline_after(after));
-        let waited = self.finish(operation, of_call.or_earlier(buffers_at), call);
-        let Err(timeout) = waited else { return Ok(()) };
-        if !timeout.is_timeout() {
-            return Err(timeout);
+        if let Some(after) = buffers_after {
+            let buffers_at = self.worker.deadline_after(after);
+            match self.finish(operation, of_call.or_earlier(buffers_at), call) {
+                Err(timeout) if timeout.is_timeout() => {
+                    if !operation.is_unmatched_send(&self.worker) {
+                        return self.finish(operation, Deadline::NEVER, call);
+                    }
+                    if buffers_at.until_ns() >= of_call.until_ns() {
+                        return Err(timeout);
+                    }
+                    if self.buffered(operation, call)? {
+                        return Ok(());
+                    }
+                }
+                outcome => return outcome,
+            }
         }
-        if !operation.is_unmatched_send(&self.worker) {
-            return self.finish(operation, Deadline::NEVER, call);
+        match self.finish(operation, of_call, call) {
+            Err(timeout) if timeout.is_timeout() && !operation.is_unmatched_send(&self.worker) => {
+                self.finish(operation, Deadline::NEVER, call)
+            }
+            outcome => outcome,
         }
-        if buffers_at.until_ns() < of_call.until_ns() { self.buffered(operation, call) } else { Err(timeout) }
     }
 
-    /// Returns after how long a waiting send is buffered.
-    pub(crate) fn buffers_after(&self) -> Option<Duration> {
-        if self.buffers { self.progress.buffered.after() } else { None }
-    }
-
-    /// Copies an unmatched message into the send buffer.
-    pub(crate) fn buffered(&self, operation: &Arc<MessageOp>, call: CallInfo) -> Result<()> {
+    /// Copies an unmatched message into the send buffer. Returns false if there is no room, and it is to wait for its
+    /// receive.
+    pub(crate) fn buffered(&self, operation: &Arc<MessageOp>, call: CallInfo) -> Result<bool> {
         let (bank, index) = (&operation.bank, operation.index);
         let bytes = operation.copied(&self.worker).map_err(|cause| self.fault(cause, call))?;
         let state = bank.state(index);
-        self.progress.buffered.take(bytes.len() as u64, state).map_err(|cause| self.fault(cause, call))?;
-        self.progress.add(&MessageOp::buffered(
-            &self.progress.rings,
-            bank,
-            index,
+        let taken = self.progress.buffered.take(bytes.len() as u64, state);
+        let Some(room) = taken.map_err(|cause| self.fault(cause, call))? else { return Ok(false) };
+        let buffered = MessageOp::buffered(
+            (&self.progress.rings, bank, index),
             (bytes, call.kind),
+            room,
             operation.predecessor(),
-        ));
+        );
+        self.progress.add(&buffered);
         self.worker.notify_own_helper();
-        Ok(())
+        Ok(true)
     }
 
     #[cold]

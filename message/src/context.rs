@@ -12,8 +12,10 @@ use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex, bank_number};
 use crate::slot::encoding::{self, SHORT_MAX};
 use crate::typed_slot::TypedSlot;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 use tasuki_core::base::{Cause, Error, ErrorKind, IdMap, Numbered, Rank, Result, ValueKind};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::Refused;
@@ -144,7 +146,9 @@ pub struct Context {
     members: Option<MemberRanks>,
     pub(crate) banks: IdMap<SlotBank>,
     /// True if sends that wait too long are buffered.
-    pub(crate) buffers: bool,
+    buffers: AtomicBool,
+    /// True if its messages are the program's own; false if they are steps of collective calls.
+    pub(crate) is_of_program: bool,
     pub(crate) late_matches: Arc<LateMatches>,
     /// Names the calls of the program that its messages are steps of; `None` for the program's own messages.
     call_names: Option<Weak<dyn CallNames>>,
@@ -207,7 +211,8 @@ impl Context {
             slots,
             members,
             banks,
-            buffers: true,
+            buffers: AtomicBool::new(true),
+            is_of_program: true,
             late_matches,
             call_names: None,
         }
@@ -222,7 +227,20 @@ impl Context {
         members: Option<Arc<[Rank]>>,
         calls: Weak<dyn CallNames>,
     ) -> Context {
-        Context { buffers: false, call_names: Some(calls), ..self.another(number, slots, members) }
+        let buffers = AtomicBool::new(false);
+        let another = self.another(number, slots, members);
+        Context { buffers, is_of_program: false, call_names: Some(calls), ..another }
+    }
+
+    /// Sets whether sends of this context are buffered, as the send buffer of the rank says.
+    pub fn set_buffered(&self, buffers: bool) {
+        self.buffers.store(buffers, Relaxed);
+    }
+
+    /// Returns after how long a waiting send of so many bytes is buffered.
+    pub(crate) fn buffers_after(&self, bytes: u64) -> Option<Duration> {
+        let buffers = self.buffers.load(Relaxed);
+        if buffers { self.progress.buffered.after(bytes) } else { None }
     }
 
     /// Finds or creates the slots of the pair of this member and `peer`, so that later calls need not.

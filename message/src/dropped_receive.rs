@@ -74,7 +74,7 @@ impl Context {
     /// Returns true if messages to dropped receives are kept. Those of collective calls are not: if such a receive is
     /// dropped, the call was given up on all members.
     fn keeps(&self) -> bool {
-        self.buffers
+        self.is_of_program
     }
 
     /// Steps a receive that is to be withdrawn. Returns true if it is known whether the receive gets a message, and of

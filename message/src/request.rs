@@ -19,6 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread::panicking;
+use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{
     Awaited, BufferView, Condition, Deadline, RevocableBuffer, WaitEvent, take_spin, wait_in_call,
@@ -36,6 +37,8 @@ pub struct PendingSend {
     /// `None` if the send completed at once.
     operation: Option<Arc<MessageOp>>,
     start_ns: u64,
+    /// How long it waits for its receive before it is buffered.
+    buffers_after: Option<Duration>,
     /// What became of a message that a poll has buffered, or for which it found no room. The next wait returns it.
     buffered: Option<Result<()>>,
     waited: bool,
@@ -83,7 +86,7 @@ impl Context {
         let is_sent = state.sending.is_idle() && bank.send_short(index, bytes, slot.kind);
         self.occupy_send(&bank, index, call)?;
         if is_sent || self.send_by_ring(BufferView::of(bytes), slot.kind, &bank, index) {
-            return Ok(Some(self.pending_send(call, (bank, index), None)));
+            return Ok(Some(self.pending_send(call, (bank, index), None, 0)));
         }
         state.sending.set_idle();
         Ok(None)
@@ -99,8 +102,9 @@ impl Context {
         let call = self.to("isend", to, slot);
         let (bank, index) = self.bank(call)?;
         self.occupy_send(&bank, index, call)?;
+        let len = from.len();
         let operation = self.start_send(SendProtocol::new(from, slot.kind), &bank, index);
-        Ok(self.pending_send(call, (bank, index), operation))
+        Ok(self.pending_send(call, (bank, index), operation, len))
     }
 
     fn pending_send(
@@ -108,7 +112,9 @@ impl Context {
         call: CallInfo,
         (bank, index): (Arc<SlotBank>, SlotIndex),
         operation: Option<Arc<MessageOp>>,
+        len: u64,
     ) -> PendingSend {
+        let buffers_after = operation.as_ref().and_then(|_| self.buffers_after(len));
         let start_ns = if operation.is_some() { self.worker.platform().now_ns() } else { 0 };
         PendingSend {
             context: self.clone(),
@@ -117,6 +123,7 @@ impl Context {
             index,
             operation,
             start_ns,
+            buffers_after,
             buffered: None,
             waited: false,
         }
@@ -238,8 +245,14 @@ impl Context {
 
     /// Returns true if a message that waits for its receive was buffered because its time is over. Otherwise sets the
     /// time at which the task that awaits it is woken to do that.
-    fn buffer_when_late(&self, operation: &Arc<MessageOp>, start_ns: u64, call: CallInfo) -> Result<bool> {
-        let Some(after) = self.buffers_after() else { return Ok(false) };
+    fn buffer_when_late(
+        &self,
+        operation: &Arc<MessageOp>,
+        after: Option<Duration>,
+        start_ns: u64,
+        call: CallInfo,
+    ) -> Result<bool> {
+        let Some(after) = after else { return Ok(false) };
         let at_ns = Deadline::after(start_ns, after).until_ns();
         operation.buffer_at_ns().store(at_ns, Relaxed);
         if self.worker.platform().now_ns() < at_ns {
@@ -254,7 +267,11 @@ impl Context {
             self.progress.add(operation);
             return Ok(false);
         }
-        self.buffered(operation, call).map(|()| true)
+        let buffered = self.buffered(operation, call)?;
+        if !buffered {
+            self.progress.add(operation);
+        }
+        Ok(buffered)
     }
 
     /// Takes a send out of the progress engine. Returns true if it has not met a receive, and then nobody will ever
@@ -416,7 +433,8 @@ impl PendingSend {
         let Some(operation) = self.operation.clone().filter(|_| self.buffered.is_none()) else {
             return Poll::Ready(());
         };
-        match self.context.buffer_when_late(&operation, self.start_ns, self.call) {
+        let late = self.context.buffer_when_late(&operation, self.buffers_after, self.start_ns, self.call);
+        match late {
             Ok(false) if self.context.poll(&operation, waker) => {}
             Ok(false) => return Poll::Pending,
             buffered => self.buffered = Some(buffered.map(drop)),
@@ -480,8 +498,8 @@ impl PendingSend {
             (None, None) => Ok(()),
             (Some(operation), None) => {
                 let platform = self.context.worker.platform();
-                let waited = std::time::Duration::from_nanos(platform.now_ns().saturating_sub(self.start_ns));
-                let after = self.context.buffers_after().map(|after| after.saturating_sub(waited));
+                let waited = Duration::from_nanos(platform.now_ns().saturating_sub(self.start_ns));
+                let after = self.buffers_after.map(|after| after.saturating_sub(waited));
                 self.context.finish_send(operation, after, self.call)
             }
         };

@@ -43,6 +43,9 @@ impl Job {
             helper.start();
         }
         worker.set_default_limit(rank_options.call_timeout);
+        if let Some(capacity) = rank_options.send_buffer {
+            world.messages().set_send_buffer_capacity(capacity);
+        }
         let job_barrier = Arc::new(job_barrier);
         Ok(Job { worker, job_barrier, world, locals, helper, limit: None })
     }

@@ -1,6 +1,7 @@
-//! Messages between two ranks. anysource sends them through receive queues. message and posted measure one direction of an exchange of eight bytes; in posted the
-//! receive is posted before the send checks for it. oversubscribed measures the same exchange while other ranks wait,
-//! rate and post_gap measure windows of messages, and outstanding has many messages in flight at once.
+//! Messages between two ranks. message and posted measure one direction of an exchange of eight bytes; in posted the
+//! receive is posted before the send checks for it, and anysource goes through receive queues. oversubscribed measures
+//! the same exchange while other ranks wait, rate and post_gap measure windows of messages, and outstanding has many
+//! messages in flight at once.
 
 use super::collective_data::slowest;
 use super::pointer_chase::random;

@@ -28,6 +28,8 @@ pub const COLLECTIVES: &str = "TASUKI_COLLECTIVES";
 pub const ABORT_ON_FAILURE: &str = "TASUKI_ABORT_ON_FAILURE";
 /// The time limit of calls.
 pub const CALL_TIMEOUT: &str = "TASUKI_CALL_TIMEOUT";
+/// The capacity of the send buffer.
+pub const SEND_BUFFER: &str = "TASUKI_SEND_BUFFER";
 /// The helper threads.
 pub const HELPER: &str = "TASUKI_HELPER";
 /// The trace file.
@@ -107,6 +109,12 @@ pub const VARIABLES: &[Variable] = &[
         "",
         "a time: 30, 30s, 1.5m, 500ms",
         "calls that wait longer fail; without it no call has a limit",
+    ),
+    user(
+        SEND_BUFFER,
+        "0",
+        "a number of bytes",
+        "room for copies of short messages whose receive is not posted; 0: sends wait",
     ),
     user(TRACE, "", "a file", "as `tasuki run --trace`; else parts beside it, for `tasuki trace join`"),
     user(

@@ -205,6 +205,7 @@ mod tests {
         Settings {
             abort_on_failure: false,
             call_timeout: None,
+            send_buffer: None,
             log: Level::Warn,
             disabled: DisabledFeatures::default(),
             wake: None,

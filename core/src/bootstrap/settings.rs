@@ -39,6 +39,8 @@ pub struct Settings {
     pub abort_on_failure: bool,
     /// The time limit of calls that have no other.
     pub call_timeout: Option<Duration>,
+    /// The capacity of the send buffer in bytes.
+    pub send_buffer: Option<u64>,
     /// The trace file, if ranks write one.
     pub trace: Option<TraceTo>,
     /// How this process becomes one rank or several.
@@ -179,6 +181,7 @@ impl Settings {
             helper: from.read(names::HELPER, |text| text.parse().ok())?.unwrap_or_default(),
             abort_on_failure: from.choice(names::ABORT_ON_FAILURE, "on", "off")?,
             call_timeout: from.read(names::CALL_TIMEOUT, positive_time)?,
+            send_buffer: from.read(names::SEND_BUFFER, |text| text.parse().ok())?,
             trace: from.trace()?,
             start: start(&from)?,
         })

@@ -6,56 +6,87 @@
 
 use crate::progress::operation::MessageOp;
 use crate::slot::bank::LocalSlot;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tasuki_core::base::Cause;
 
+/// The longest message that is buffered, in bytes, if only the capacity was set.
+const LONGEST: u64 = 64 << 10;
+/// What a message counts besides its bytes: it takes memory even if it is empty.
+const OVERHEAD: u64 = 256;
+
 /// The settings and the fill level of the send buffer.
 #[derive(Debug, Default)]
 pub(crate) struct BufferedSends {
-    usage: Mutex<BufferedUsage>,
+    rules: Mutex<BufferRules>,
+    used: AtomicU64,
 }
 
-#[derive(Debug, Default)]
-struct BufferedUsage {
+/// Which messages are buffered, and when.
+#[derive(Clone, Copy, Debug)]
+struct BufferRules {
+    /// Bytes of all buffered messages.
     capacity: u64,
-    used: u64,
+    /// Longer messages wait for their receives.
+    longest: u64,
+    /// How long a send waits before it is buffered.
     after: Option<Duration>,
+    /// True if a send that finds no room fails; otherwise it waits for its receive.
+    refuses: bool,
+}
+
+impl Default for BufferRules {
+    fn default() -> BufferRules {
+        BufferRules { capacity: 0, longest: LONGEST, after: None, refuses: false }
+    }
 }
 
 impl BufferedSends {
     /// Sets the capacity in bytes of all buffered messages, and how long a send waits before it is buffered; `None`:
-    /// never.
+    /// never. From now on messages of all lengths are buffered, and a send that finds no room fails.
     pub(crate) fn set(&self, capacity: u64, after: Option<Duration>) {
-        let mut usage = self.usage();
-        (usage.capacity, usage.after) = (capacity, after.filter(|_| capacity > 0));
+        let after = after.filter(|_| capacity > 0);
+        *self.rules() = BufferRules { capacity, longest: u64::MAX, after, refuses: true };
     }
 
-    /// Returns how long a send waits before it is buffered.
-    pub(crate) fn after(&self) -> Option<Duration> {
-        self.usage().after
+    /// Sets the capacity. Short messages are buffered at once, and longer ones, and those that find no room, wait.
+    pub(crate) fn set_capacity(&self, capacity: u64) {
+        let after = Some(Duration::ZERO).filter(|_| capacity > 0);
+        *self.rules() = BufferRules { capacity, after, ..BufferRules::default() };
     }
 
-    /// Reserves bytes for a message and counts the message at its slot.
-    pub(crate) fn take(&self, bytes: u64, state: &LocalSlot) -> Result<(), Cause> {
-        let mut usage = self.usage();
-        let free = usage.capacity.saturating_sub(usage.used); // the capacity may have been reduced
-        if bytes > free {
-            return Err(Cause::SendBufferFull { bytes, free, capacity: usage.capacity });
+    /// Returns how long a send of so many bytes waits before it is buffered.
+    pub(crate) fn after(&self, bytes: u64) -> Option<Duration> {
+        let rules = self.rules();
+        rules.after.filter(|_| bytes <= rules.longest)
+    }
+
+    /// Reserves room for a message and counts the message at its slot. Returns the bytes to give back. None: there is no
+    /// room, and the send is to wait for its receive.
+    pub(crate) fn take(&self, bytes: u64, state: &LocalSlot) -> Result<Option<u64>, Cause> {
+        let rules = self.rules(); // locked until the end
+        let bytes = if rules.refuses { bytes } else { bytes + OVERHEAD };
+        let free = rules.capacity.saturating_sub(self.used()); // the capacity may have been reduced
+        let is_slot_full = state.buffered.load(Ordering::Relaxed) == u16::MAX;
+        if (bytes > free || is_slot_full) && !rules.refuses {
+            return Ok(None);
         }
-        if state.buffered.load(Ordering::Relaxed) == u16::MAX {
+        if bytes > free {
+            return Err(Cause::SendBufferFull { bytes, free, capacity: rules.capacity });
+        }
+        if is_slot_full {
             return Err(Cause::Full { what: "the send buffer of one slot", capacity: usize::from(u16::MAX) });
         }
-        usage.used += bytes;
+        self.used.fetch_add(bytes, Ordering::Relaxed);
         state.buffered.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        Ok(Some(bytes))
     }
 
     /// Frees the bytes of a message that has ended, if it was buffered.
     pub(crate) fn give_back(&self, operation: &MessageOp) {
         if let Some(bytes) = operation.buffered_bytes() {
-            self.usage().used -= bytes;
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
             // SYNC unbuffered
             operation.bank.state(operation.index).buffered.fetch_sub(1, Ordering::Release);
         }
@@ -63,10 +94,10 @@ impl BufferedSends {
 
     /// Returns the bytes in use.
     pub(crate) fn used(&self) -> u64 {
-        self.usage().used
+        self.used.load(Ordering::Relaxed)
     }
 
-    fn usage(&self) -> MutexGuard<'_, BufferedUsage> {
-        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rules(&self) -> MutexGuard<'_, BufferRules> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -34,6 +34,11 @@ impl Context {
         Ok(())
     }
 
+    /// Sets the capacity of the send buffer, before anything was sent, for copies of short messages. 0: all sends wait.
+    pub fn set_send_buffer_capacity(&self, capacity: u64) {
+        self.progress.buffered.set_capacity(capacity);
+    }
+
     /// Sends buffered messages whose receives are posted now. Returns how many were sent, and how many remain.
     pub fn check_send_buffer(&self) -> Result<(usize, usize)> {
         self.worker.check().map_err(|cause| self.worker.fault(cause, || "check_send_buffer".into()))?;

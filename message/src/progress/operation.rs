@@ -132,19 +132,17 @@ impl MessageOp {
         }
     }
 
-    /// Makes an operation for a buffered message, which nobody waits for.
+    /// Makes an operation for a buffered message, which nobody waits for. `room`: what it occupies in the send buffer.
     pub(crate) fn buffered(
-        rings: &Arc<Rings>,
-        bank: &Arc<SlotBank>,
-        index: SlotIndex,
+        (rings, bank, index): (&Arc<Rings>, &Arc<SlotBank>, SlotIndex),
         (bytes, kind): (Vec<u8>, ValueKind),
+        room: u64,
         predecessor: Option<Arc<MessageOp>>,
     ) -> Arc<MessageOp> {
-        let len = bytes.len() as u64;
         let from = MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes));
         let protocol = ProtocolState::Send(SendProtocol::new(from, kind));
         let mut operation = MessageOp::make(rings, (bank, index), protocol, predecessor);
-        operation.buffered = Some(len);
+        operation.buffered = Some(room);
         Arc::new(operation)
     }
 

@@ -69,7 +69,7 @@ impl Context {
 
     /// Returns the number of slots with preposted receives, which are the first slots of the context.
     fn preposted(&self) -> usize {
-        if self.buffers { 0 } else { PREPOSTED_SLOTS }
+        if self.is_of_program { 0 } else { PREPOSTED_SLOTS }
     }
 
     /// Frees all memory for the messages of a context. [No message may be in flight](Self::is_idle) on any member, and

@@ -1,6 +1,6 @@
 //! Buffered sends: the send buffer of a rank.
 
-use crate::{Job, Result};
+use crate::{Communicator, Job, Result};
 use std::time::Duration;
 
 /// Turns buffered sends on or off (FMPL: spool). A send whose receive is not posted within `after` copies its
@@ -9,15 +9,17 @@ use std::time::Duration;
 /// The send buffer lies at the sender and holds `capacity` bytes for all messages together. A message leaves the
 /// buffer when its receive is posted; every waiting call of this rank moves such messages on. A send that finds
 /// no room is an error and sends nothing. A rank that leaves empties its buffer first; a buffered message that a
-/// departed peer never received is then an error.
+/// departed peer never received, or that did not fit in its receive, is then an error.
+///
+/// The environment variable `TASUKI_SEND_BUFFER` sets a capacity, too, for messages of at most 64 KiB: they are copied at
+/// once, each counts 256 bytes more than it has, and a send that finds no room waits. This call replaces that.
 ///
 /// The setting holds for all communicators of the rank and also for sends that are awaited. It does not hold for
 /// the messages that collective calls use inside. The call waits until the buffer is empty. A capacity of 0 means
 /// `None`.
 ///
 /// Errors: the buffer held messages for ranks that have left, which are dropped; a rank died. Cost: a buffered
-/// message is copied twice, into the buffer and out of it, and each of the two steps searches all buffered
-/// messages.
+/// message is copied twice, into the buffer and out of it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,6 +41,28 @@ use std::time::Duration;
 pub fn set_send_buffer(job: &Job, capacity: u64, after: Option<Duration>) -> Result<()> {
     let _limit = job.limited();
     job.world().messages().set_send_buffer(capacity, after)
+}
+
+/// Sets whether sends of this communicator use the [send buffer](set_send_buffer) of this rank (`true`, the default), or
+/// wait for their receives (`false`). Holds for sends of this rank that begin from now on.
+///
+/// ```
+/// use tasuki::Slot;
+/// use tasuki::message::set_buffered;
+/// tasuki::local(2, |job| {
+///     let rows = job.world().dup()?;
+///     set_buffered(&rows, false);
+///     if job.rank() == 0 {
+///         rows.send(&7, tasuki::Rank(1), Slot(0))?; // returns after its receive was posted
+///     } else {
+///         rows.recv(&mut [0], tasuki::Rank(0), Slot(0))?;
+///     }
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub fn set_buffered(communicator: &Communicator, buffered: bool) {
+    communicator.messages().set_buffered(buffered);
 }
 
 /// Sends the buffered messages whose receives are posted now. Returns how many messages were sent and how many

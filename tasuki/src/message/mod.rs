@@ -12,7 +12,7 @@ pub(crate) mod scope_values;
 pub(crate) mod slot;
 
 pub use crate::member::Peer;
-pub use buffered_sends::{check_send_buffer, set_send_buffer};
+pub use buffered_sends::{check_send_buffer, set_buffered, set_send_buffer};
 pub use job_memory::{recv_into, send_from};
 pub use receive_queue::{ReceiveQueue, ReceiveQueueAddress, ReceiveQueueSender};
 pub use request::{RecvRequest, SendRequest};

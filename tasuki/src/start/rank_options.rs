@@ -1,4 +1,4 @@
-//! The options of a rank: its helper, the choice of algorithms, what a failure does, and time limits.
+//! The options of a rank: its helper, the choice of algorithms, what a failure does, time limits, and the send buffer.
 
 use crate::engine::Cause;
 use crate::{Error, Result};
@@ -19,6 +19,8 @@ pub(crate) struct RankOptions {
     pub(crate) abort_on_failure: bool,
     /// The time limit of calls that have no other.
     pub(crate) call_timeout: Option<Duration>,
+    /// The capacity of its send buffer in bytes.
+    pub(crate) send_buffer: Option<u64>,
 }
 
 impl RankOptions {
@@ -32,7 +34,7 @@ impl RankOptions {
         let forced = settings.collectives.parse();
         let forced = forced.map_err(|why| wrong(names::COLLECTIVES, &settings.collectives, why))?;
         let selection = Selection { costs, forced, per_processor, has_no_helper: false };
-        let (abort_on_failure, call_timeout) = (settings.abort_on_failure, settings.call_timeout);
-        Ok(RankOptions { helper: settings.helper, selection, abort_on_failure, call_timeout })
+        let Settings { helper, abort_on_failure, call_timeout, send_buffer, .. } = *settings;
+        Ok(RankOptions { helper, selection, abort_on_failure, call_timeout, send_buffer })
     }
 }

@@ -18,6 +18,7 @@ const VIA: Switches = &[("TASUKI_DIRECT_SIGNALS", "off")];
 const DENIED: Switches = &[("TASUKI_DISABLE", "membarrier,pidfd,process_vm")];
 const HELPER_NODE: Switches = &[("TASUKI_HELPER", "node")];
 const HELPER_RANK: Switches = &[("TASUKI_HELPER", "rank")];
+const SEND_BUFFER: Switches = &[("TASUKI_SEND_BUFFER", "100000")];
 
 /// Cases in which ranks sleep and are woken.
 const SLEEP: &[&str] = &[
@@ -116,6 +117,11 @@ fn shm_processes_have_a_helper_of_the_node() {
 fn shm_processes_have_a_helper_each() {
     all(COMMANDS, HELPER_RANK);
     failing_on_processes(PROGRAM, "calling_what_panics_beyond_its_call_of_2", HELPER_RANK);
+}
+
+#[test]
+fn shm_processes_have_a_send_buffer() {
+    all(&["g3_short_sends_return"], SEND_BUFFER);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::pattern;
 use std::time::Duration;
 use tasuki::collective::Split;
 use tasuki::engine::Cause;
-use tasuki::message::{check_send_buffer, recv_into, send_from, set_send_buffer, slots};
+use tasuki::message::{check_send_buffer, recv_into, send_from, set_buffered, set_send_buffer, slots};
 use tasuki::{ErrorKind, Job, Member, Rank, Received, Request, Result, Slot};
 
 /// Lengths around the limits of a line, a chunk and a ring.
@@ -228,6 +228,45 @@ pub fn g5_every_call_makes_progress_with_buffered_sends(job: &Job) -> Result<()>
             let mut got = [99_u64; 9];
             world.recv(&mut got, Rank(0), Slot(7))?;
             assert_eq!(got, [number; 9]);
+        }
+    }
+    job.barrier()
+}
+
+/// G3: with `TASUKI_SEND_BUFFER`, short sends whose receive is not posted return. Long ones wait, and those that find no
+/// room, and those of a communicator that does not use the buffer. Without the variable, nothing is tested.
+pub fn g3_short_sends_return(job: &Job) -> Result<()> {
+    const SHORT: usize = 60_000;
+    let Some(capacity) = std::env::var("TASUKI_SEND_BUFFER").ok() else { return Ok(()) };
+    assert_eq!(capacity, "100000", "two messages of {SHORT} bytes have no room");
+    let (world, peer) = (job.world(), Rank(1 - job.rank().0));
+    for to in [peer, job.rank()] {
+        for len in [0, 8, 1000, SHORT] {
+            world.send(&pattern::bytes(len as u64, len), to, Slot(len % 64))?; // both ranks send first
+        }
+        job.barrier()?;
+        for len in [8, SHORT, 0, 1000] {
+            let mut got = vec![0; len];
+            assert_eq!(world.recv(&mut got, to, Slot(len % 64))?.count, len);
+            pattern::check(&got, len as u64, "a short send");
+        }
+    }
+    let (waiting, posted) = (world.dup()?, job.alloc::<u64>(1)?);
+    set_buffered(&waiting, false);
+    let ways: [(_, &[usize]); 3] = [(&waiting, &[8]), (world, &[70_000]), (world, &[SHORT, SHORT])];
+    for (round, (communicator, lens)) in (0..).zip(ways) {
+        job.barrier()?;
+        if job.rank() == 0 {
+            for (slot, &len) in lens.iter().enumerate() {
+                communicator.send(&vec![1_u8; len], peer, Slot(slot))?;
+            }
+            assert!(posted.get(0)? > round, "{lens:?} bytes were sent before their receives");
+        } else {
+            job.compute(Duration::from_millis(2));
+            job.put(posted.on(peer), &[round + 1])?;
+            for (slot, &len) in lens.iter().enumerate() {
+                communicator.recv(&mut vec![0_u8; len], peer, Slot(slot))?;
+            }
         }
     }
     job.barrier()

@@ -28,6 +28,8 @@ pub const COLLECTIVES: &str = "TASUKI_COLLECTIVES";
 pub const ABORT_ON_FAILURE: &str = "TASUKI_ABORT_ON_FAILURE";
 /// The time limit of calls.
 pub const CALL_TIMEOUT: &str = "TASUKI_CALL_TIMEOUT";
+/// The size of the any-source queues.
+pub const ANY_SOURCE: &str = "TASUKI_ANY_SOURCE";
 /// The helper threads.
 pub const HELPER: &str = "TASUKI_HELPER";
 /// The trace file.
@@ -107,6 +109,12 @@ pub const VARIABLES: &[Variable] = &[
         "",
         "a time: 30, 30s, 1.5m, 500ms",
         "calls that wait longer fail; without it no call has a limit",
+    ),
+    user(
+        ANY_SOURCE,
+        "64x256",
+        "SLOTSxBYTES, powers of two of slots, 8 MiB at most in all",
+        "messages that a rank's any-source queue holds, and bytes of each",
     ),
     user(TRACE, "", "a file", "as `tasuki run --trace`; else parts beside it, for `tasuki trace join`"),
     user(

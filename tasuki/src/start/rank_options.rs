@@ -3,7 +3,7 @@
 use crate::engine::Cause;
 use crate::{Error, Result};
 use std::time::Duration;
-use tasuki_core::bootstrap::Settings;
+use tasuki_core::bootstrap::{AnySourceSize, Settings};
 use tasuki_core::bootstrap::environment_variables as names;
 use tasuki_core::bootstrap::helper_setting::Helper as Wanted;
 use tasuki_schedule::Selection;
@@ -19,6 +19,8 @@ pub(crate) struct RankOptions {
     pub(crate) abort_on_failure: bool,
     /// The time limit of calls that have no other.
     pub(crate) call_timeout: Option<Duration>,
+    /// The size of its any-source queue.
+    pub(crate) any_source: AnySourceSize,
 }
 
 impl RankOptions {
@@ -32,7 +34,7 @@ impl RankOptions {
         let forced = settings.collectives.parse();
         let forced = forced.map_err(|why| wrong(names::COLLECTIVES, &settings.collectives, why))?;
         let selection = Selection { costs, forced, per_processor, has_no_helper: false };
-        let (abort_on_failure, call_timeout) = (settings.abort_on_failure, settings.call_timeout);
-        Ok(RankOptions { helper: settings.helper, selection, abort_on_failure, call_timeout })
+        let Settings { helper, abort_on_failure, call_timeout, any_source, .. } = *settings;
+        Ok(RankOptions { helper, selection, abort_on_failure, call_timeout, any_source })
     }
 }

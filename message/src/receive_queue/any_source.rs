@@ -90,7 +90,8 @@ impl AnySource {
         let own = *self.size.get_or_init(AnySourceSize::default);
         let key = counters.key_or(u64::from(own.slots) << 32 | u64::from(own.bytes_per_slot))?;
         let (slots, bytes_per_slot) = (key >> 32, key & u64::from(u32::MAX));
-        let lines = (0..slots.div_ceil(UNIT_BUFFERS)).map(|unit| at(receiver, ANY_SOURCE + LINES + unit * UNIT));
+        let lines =
+            (0..slots.div_ceil(UNIT_BUFFERS)).map(|unit| at(receiver, ANY_SOURCE + LINES + unit * UNIT));
         Ok(Description {
             key,
             bytes_per_slot,

@@ -58,8 +58,7 @@ impl Counters<'_> {
 
     /// Sets the key if there is none. Returns the key.
     pub(crate) fn key_or(&self, key: u64) -> Result<u64> {
-        let found =
-            self.worker.atomic(self.at.add(KEY), atomic8(AtomicKind::Cas { expected: FREE }, key))?;
+        let found = self.worker.atomic(self.at.add(KEY), atomic8(AtomicKind::Cas { expected: FREE }, key))?;
         Ok(if found == FREE { key } else { found })
     }
 

@@ -244,7 +244,9 @@ impl QueueReader {
                 true => Some(head),
                 false => self.find_behind(share, wanted)?,
             };
-            if let Some(ticket) = found.filter(|&found| stored.is_none_or(|(_, ticket)| precedes(found, ticket))) {
+            if let Some(ticket) =
+                found.filter(|&found| stored.is_none_or(|(_, ticket)| precedes(found, ticket)))
+            {
                 self.next = (share + 1) % self.shares.len();
                 return Ok(Some(FoundMessage::Buffer(share, ticket)));
             }

@@ -93,7 +93,8 @@ impl Communicator {
     /// Errors: those of `recv_any`, but for the length. Cost: one copy of the message.
     pub fn recv_any_vec<T: Pod>(&self, slot: Slot) -> Result<(Vec<T>, Received)> {
         let (_limit, mut values) = (self.limited(), Vec::new());
-        let got = self.messages().recv_any(slot.word(), ValueKind::of::<T>(), |len| room_for(&mut values, len));
+        let got =
+            self.messages().recv_any(slot.word(), ValueKind::of::<T>(), |len| room_for(&mut values, len));
         let got = received::<T>(self.messages(), got.map_err(not_received::<T>)?)?;
         Ok((values, got))
     }

@@ -1,7 +1,7 @@
 //! The slots of messages, and what a receive returns about its message.
 
-use crate::member::{Peer, about, place_of};
 use crate::engine::Cause;
+use crate::member::{Peer, about, place_of};
 use crate::{Communicator, Error, Member, Pod, Result};
 use tasuki_message::{Context, TypedSlot};
 

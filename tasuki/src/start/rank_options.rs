@@ -3,9 +3,9 @@
 use crate::engine::Cause;
 use crate::{Error, Result};
 use std::time::Duration;
-use tasuki_core::bootstrap::{AnySourceSize, Settings};
 use tasuki_core::bootstrap::environment_variables as names;
 use tasuki_core::bootstrap::helper_setting::Helper as Wanted;
+use tasuki_core::bootstrap::{AnySourceSize, Settings};
 use tasuki_schedule::Selection;
 
 /// The options of a rank.

@@ -214,6 +214,7 @@ macro_rules! each_case {
             Everywhere "G13" 1..=5 any_source::g13_any_source_of_two_communicators;
             Everywhere "G15" 1..=4 any_source::g15_any_source_misfits_lose_no_message;
             Everywhere "G17" 1..=3 any_source::g17_dropped_any_source_receives_lose_nothing;
+            Everywhere "G17" 1..=2 any_source::g17_a_message_that_goes_back_wakes_a_thread;
             Everywhere "G" 1..=4 any_source::g_any_source_time_limits;
             Everywhere "G" 1..=4 any_source::g_any_source_ends_when_all_other_members_have_left;
             Everywhere "G" 1..=4 any_source::g_any_source_requests_and_tasks;

@@ -7,7 +7,7 @@
 //!
 //! | offset in the queue's place | holds |
 //! |---|---|
-//! | 0 | counters, as those of a [share](crate::receive_queue::counters); the key is the size: slots:32, bytes of each:32 |
+//! | 0 | counters, as those of a [share](crate::receive_queue::counters); the key is the size: slots:32, bytes of each:32; senders are not counted |
 //! | 4 Ki | lines of the buffers, 128 in the space of a unit |
 //! | 8 Mi | areas of the buffers |
 //!
@@ -142,6 +142,10 @@ impl AnySource {
         self.worker.check().map_err(|cause| self.worker.fault(cause, call))?;
         if self.worker.node_state().rank_state(to).stage() >= RankStage::Leaving {
             return Err(self.worker.fault(Cause::PeerLeft { peer: to }, call));
+        }
+        if to == self.worker.rank() {
+            // Writes tickets that were given up: a rank that waits for room in its own queue takes none out of it.
+            self.worker.progress_briefly();
         }
         let write = |write: &dyn Fn(&mut QueueWriter) -> Result<()>| {
             let mut writer = match to_queue.writer.try_lock() {

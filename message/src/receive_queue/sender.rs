@@ -41,7 +41,9 @@ impl QueueAccess {
         // Neighbouring ranks use the same share, so that it can lie near them.
         let place = worker.rank().index() * description.shares.len() / worker.size();
         let share = description.shares[place];
-        share.counters(worker).open(description.key, receiver)?;
+        if !is_any_source {
+            share.counters(worker).open(description.key, receiver)?;
+        } // else the queue lives as long as the receiver
         // From here on, dropping it closes the queue.
         Ok(QueueAccess { worker: worker.clone(), receiver, is_any_source, description, lines, share })
     }
@@ -103,7 +105,7 @@ impl QueueAccess {
 
 impl Drop for QueueAccess {
     fn drop(&mut self) {
-        if !self.worker.fork_guard().is_forked() {
+        if !self.is_any_source && !self.worker.fork_guard().is_forked() {
             let _ = self.share.counters(&self.worker).close(); // fails only if the job is over
         }
     }

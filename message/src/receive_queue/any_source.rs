@@ -143,10 +143,13 @@ impl AnySource {
         if self.worker.node_state().rank_state(to).stage() >= RankStage::Leaving {
             return Err(self.worker.fault(Cause::PeerLeft { peer: to }, call));
         }
-        if to == self.worker.rank() {
-            // Writes tickets that were given up: a rank that waits for room in its own queue takes none out of it.
-            self.worker.progress_briefly();
-        }
+        // A rank that waits for room in its own queue frees the tickets that were given up, as nobody else can.
+        let is_own = to == self.worker.rank();
+        let idle = || {
+            if is_own && let Ok(mut reader) = self.reader("send_any") {
+                let _ = reader.free_void(); // an error shows in the wait
+            }
+        };
         let write = |write: &dyn Fn(&mut QueueWriter) -> Result<()>| {
             let mut writer = match to_queue.writer.try_lock() {
                 Ok(writer) => writer,
@@ -161,8 +164,8 @@ impl AnySource {
             bytes,
             label.slot,
             &mut (),
-            |()| write(&|writer| writer.write_bytes(bytes, label)),
-            |(), offered| write(&|writer| writer.write_offered(offered, label)),
+            |()| write(&|writer| writer.write_bytes(bytes, label, &idle)),
+            |(), offered| write(&|writer| writer.write_offered(offered, label, &idle)),
         )
     }
 

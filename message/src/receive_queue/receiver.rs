@@ -389,6 +389,20 @@ impl QueueReader {
         tickets.publish(&share.counters(&self.worker), false)
     }
 
+    /// Frees the first buffers if their tickets were given up, and shows senders all buffers that are free.
+    pub(crate) fn free_void(&mut self) -> Result<()> {
+        for share in 0..self.shares.len() {
+            loop {
+                let head = self.shares[share].1.head();
+                if !self.is_there(share, head) || self.header(share, head).place != Place::Void {
+                    break;
+                }
+                self.free(share, head)?;
+            }
+        }
+        self.publish(true)
+    }
+
     /// Shows senders all buffers that are free.
     fn publish(&mut self, all: bool) -> Result<()> {
         let worker = &self.worker;

@@ -75,13 +75,14 @@ impl QueueAccess {
         self.description.area_of(self.share.buffer(ticket))
     }
 
-    /// Waits until the buffer of a ticket is free.
+    /// Waits until the buffer of a ticket is free. Calls `idle` before each pause.
     #[cold]
     pub(crate) fn wait_for_room(
         self: &Arc<Self>,
         tickets: &mut SenderTickets,
         ticket: u64,
         deadline: Deadline,
+        idle: &dyn Fn(),
     ) -> Result<()> {
         let worker = &self.worker;
         let counters = self.share.counters(worker);
@@ -92,6 +93,7 @@ impl QueueAccess {
             if self.is_closed()? {
                 return Err(worker.fault(Cause::QueueClosed { peer: self.receiver }, call));
             }
+            idle();
             pause.wait(worker, event.clone(), deadline, &call)?;
         }
         Ok(())
@@ -149,8 +151,8 @@ impl QueueWriter {
 
     /// Writes a message that a buffer holds.
     #[inline]
-    pub(crate) fn write_bytes(&mut self, bytes: &[u8], label: MessageLabel) -> Result<()> {
-        let ticket = self.ticket()?;
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8], label: MessageLabel, idle: &dyn Fn()) -> Result<()> {
+        let ticket = self.ticket(idle)?;
         let place = if bytes.len() <= INLINE_MAX {
             Place::in_line(bytes)
         } else {
@@ -162,14 +164,19 @@ impl QueueWriter {
     }
 
     /// Writes where a message is that stays at its sender.
-    pub(crate) fn write_offered(&mut self, offered: Offered, label: MessageLabel) -> Result<()> {
-        let ticket = self.ticket()?;
+    pub(crate) fn write_offered(
+        &mut self,
+        offered: Offered,
+        label: MessageLabel,
+        idle: &dyn Fn(),
+    ) -> Result<()> {
+        let ticket = self.ticket(idle)?;
         self.write(ticket, label, Place::Offered(offered))
     }
 
     /// Draws a ticket and waits until its buffer is free.
     #[inline]
-    fn ticket(&mut self) -> Result<u64> {
+    fn ticket(&mut self, idle: &dyn Fn()) -> Result<u64> {
         let access = &*self.access;
         let counters = access.share.counters(&access.worker);
         let ticket = match self.drawn.take() {
@@ -180,7 +187,7 @@ impl QueueWriter {
             return Ok(ticket);
         }
         let deadline = access.worker.call_deadline();
-        let waited = self.access.wait_for_room(&mut self.tickets, ticket, deadline);
+        let waited = self.access.wait_for_room(&mut self.tickets, ticket, deadline, idle);
         waited.inspect_err(|_| self.drawn = Some(ticket))?;
         Ok(ticket)
     }
@@ -303,8 +310,8 @@ impl ReceiveQueueSender {
             bytes,
             slot,
             &mut self.writer,
-            |writer| writer.write_bytes(bytes, label),
-            |writer, offered| writer.write_offered(offered, label),
+            |writer| writer.write_bytes(bytes, label, &|| ()),
+            |writer, offered| writer.write_offered(offered, label, &|| ()),
         )
     }
 }

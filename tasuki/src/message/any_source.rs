@@ -143,7 +143,7 @@ impl Communicator {
         RecvAnyRequest {
             context: self.messages().clone(),
             slot,
-            stage: Stage::Waiting,
+            stage: AnyStage::Waiting,
             awaited: AwaitedCondition::default(),
         }
     }
@@ -239,7 +239,7 @@ impl<T: Pod> Iterator for MessagesFromAny<T> {
 
 /// How far a receive is.
 #[derive(Debug)]
-enum Stage<T> {
+enum AnyStage<T> {
     Waiting,
     /// The request has taken a message.
     Taken(Vec<T>, TakenMessage),
@@ -275,7 +275,7 @@ enum Stage<T> {
 pub struct RecvAnyRequest<T: Pod> {
     context: Arc<Context>,
     slot: Slot,
-    stage: Stage<T>,
+    stage: AnyStage<T>,
     awaited: AwaitedCondition,
 }
 
@@ -288,18 +288,18 @@ impl<T: Pod> fmt::Debug for RecvAnyRequest<T> {
 impl<T: Pod> RecvAnyRequest<T> {
     /// Takes a message if there is one. Returns what to wait for if the request goes on.
     fn look(&mut self) -> Option<Condition> {
-        while let Stage::Waiting = self.stage {
+        while let AnyStage::Waiting = self.stage {
             let mut values = Vec::new();
             let (slot, kind) = (self.slot.word(), ValueKind::of::<T>());
             match self.context.look_any(slot, kind, |len| room_for(&mut values, len)) {
-                Ok(AnyLook::Message(message)) => self.stage = Stage::Taken(values, message),
-                Err(error) => self.stage = Stage::Failed(error),
+                Ok(AnyLook::Message(message)) => self.stage = AnyStage::Taken(values, message),
+                Err(error) => self.stage = AnyStage::Failed(error),
                 Ok(AnyLook::Nothing(arrival)) => {
                     let arrival = Condition::Event(Arc::new(arrival));
                     match self.context.worker().test(&arrival, &|| arrival.call()) {
                         Ok(true) => {}
                         Ok(false) => return Some(arrival),
-                        Err(error) => self.stage = Stage::Failed(error),
+                        Err(error) => self.stage = AnyStage::Failed(error),
                     }
                 }
             }
@@ -321,13 +321,13 @@ impl<T: Pod> Request for RecvAnyRequest<T> {
             let call = || arrival.call();
             worker.wait(&arrival, worker.call_deadline(), &call)?;
         }
-        match std::mem::replace(&mut self.stage, Stage::Ended) {
-            Stage::Taken(values, message) => {
+        match std::mem::replace(&mut self.stage, AnyStage::Ended) {
+            AnyStage::Taken(values, message) => {
                 let got = received::<T>(&self.context, self.context.received_any(&message))?;
                 Ok((values, got))
             }
-            Stage::Failed(error) => Err(not_received::<T>(error)),
-            Stage::Waiting | Stage::Ended => {
+            AnyStage::Failed(error) => Err(not_received::<T>(error)),
+            AnyStage::Waiting | AnyStage::Ended => {
                 Err(Error::new(Cause::AlreadyReturned { what: "the message" }).in_call(|| "irecv_any".into()))
             }
         }
@@ -348,7 +348,7 @@ future_by_request!([T: Pod] RecvAnyRequest<T>);
 
 impl<T: Pod> Drop for RecvAnyRequest<T> {
     fn drop(&mut self) {
-        if let Stage::Taken(values, message) = &self.stage {
+        if let AnyStage::Taken(values, message) = &self.stage {
             self.context.put_back_any(message, bytemuck::cast_slice(values));
         }
     }

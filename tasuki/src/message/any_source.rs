@@ -107,7 +107,7 @@ impl Communicator {
     ///     let world = job.world();
     ///     assert_eq!(world.try_recv_any_vec::<u8>(Slot::ANY)?, None);
     ///     world.send_any(b"to myself", job.rank(), Slot(0))?; // returns: the message is in the queue
-    ///     let (bytes, _) = world.try_recv_any_vec(Slot::ANY)?.expect("it is there");
+    ///     let (bytes, _) = world.try_recv_any_vec::<u8>(Slot::ANY)?.expect("it is there");
     ///     assert_eq!(bytes, b"to myself");
     ///     Ok(())
     /// })?;

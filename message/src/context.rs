@@ -6,6 +6,7 @@ use crate::progress::engine::ProgressEngine;
 use crate::progress::finalize::FinalizeHook;
 use crate::progress::operation::MessageOp;
 use crate::protocol::late_match::LateMatches;
+use crate::receive_queue::any_source::AnySource;
 use crate::receive_queue::{ReceiveQueue, ReceiveQueueAddress, ReceiveQueueOptions, ReceiveQueueSender};
 use crate::slot::arena;
 use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex, bank_number};
@@ -150,6 +151,8 @@ pub struct Context {
     /// True if its messages are the program's own; false if they are steps of collective calls.
     pub(crate) is_of_program: bool,
     pub(crate) late_matches: Arc<LateMatches>,
+    /// That of the rank, which all its contexts share.
+    pub(crate) any_source: Arc<AnySource>,
     /// Names the calls of the program that its messages are steps of; `None` for the program's own messages.
     call_names: Option<Weak<dyn CallNames>>,
 }
@@ -187,17 +190,20 @@ impl Context {
     pub fn first(worker: Arc<Worker>, slots: u32) -> Context {
         let progress = Arc::new(ProgressEngine::default());
         worker.set_agent(progress.clone());
-        Context::new(worker, progress, 0, slots, None)
+        let any_source = Arc::new(AnySource::new(&worker));
+        Context::new(worker, progress, any_source, 0, slots, None)
     }
 
     /// Makes another context of this rank, with these members. This rank must be one of them.
     pub fn another(&self, number: u64, slots: u32, members: Option<Arc<[Rank]>>) -> Context {
-        Context::new(self.worker.clone(), self.progress.clone(), number, slots, members)
+        let (worker, progress, any_source) = (&self.worker, &self.progress, &self.any_source);
+        Context::new(worker.clone(), progress.clone(), any_source.clone(), number, slots, members)
     }
 
     fn new(
         worker: Arc<Worker>,
         progress: Arc<ProgressEngine>,
+        any_source: Arc<AnySource>,
         number: u64,
         slots: u32,
         members: Option<Arc<[Rank]>>,
@@ -214,6 +220,7 @@ impl Context {
             buffers: AtomicBool::new(true),
             is_of_program: true,
             late_matches,
+            any_source,
             call_names: None,
         }
     }
@@ -286,6 +293,11 @@ impl Context {
     /// Returns the number of members.
     pub fn size(&self) -> usize {
         self.members.as_ref().map_or(self.worker.size(), |members| members.ranks.len())
+    }
+
+    /// Returns the members' ranks in the job; `None` for all ranks.
+    pub(crate) fn member_ranks(&self) -> Option<&Arc<[Rank]>> {
+        self.members.as_ref().map(|members| &members.ranks)
     }
 
     /// Returns a member's rank in the job.

@@ -30,7 +30,10 @@ pub use call_info::CallNames;
 pub use context::{Context, PostedRecv, Received, SentBank, SentShort};
 pub use preposted::PREPOSTED_SLOTS;
 pub use progress::{Continuation, FinalizeHook, MessageOp, ProgressEngine};
-pub use receive_queue::{ReceiveQueue, ReceiveQueueAddress, ReceiveQueueOptions, ReceiveQueueSender, Wanted};
+pub use receive_queue::{
+    AnyLook, Arrival, ReceiveQueue, ReceiveQueueAddress, ReceiveQueueOptions, ReceiveQueueSender,
+    TakenMessage, Wanted,
+};
 pub use request::{PendingRecv, PendingSend};
 pub use slot::SHORT_MAX;
 pub use typed_slot::TypedSlot;

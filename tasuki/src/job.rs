@@ -39,6 +39,7 @@ impl Job {
         let helper = Helper::new(&worker, rank_options.helper);
         let world = Communicator::world(&worker, &helper, rank_options.selection)?;
         world.abort_on_failure(rank_options.abort_on_failure);
+        world.messages().set_any_source_size(rank_options.any_source);
         if !handlers.are_none() {
             helper.start();
         }

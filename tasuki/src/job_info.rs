@@ -40,6 +40,9 @@ pub struct MemoryUsage {
     pub slot_banks: u64,
     /// Private tables for those banks, and for closed banks of communicators that still exist.
     pub bank_tables: u64,
+    /// This rank's any-source queue once any rank has used it ([`Communicator::send_any`](crate::Communicator::send_any)),
+    /// messages that were copied out of it, and private tables for the members to which this rank has sent so.
+    pub any_source: u64,
     /// Buffers and signals of plans and of the cached schedules of repeated collective calls, until they are freed
     /// ([`quiesce`](crate::collective::quiesce)). The buffers are part of `local`.
     pub plans: u64,
@@ -63,6 +66,7 @@ impl Job {
             peers: self.worker.fabric().peer_bytes(),
             slot_banks: self.world().messages().slot_bytes(),
             bank_tables: self.world().messages().private_bytes(),
+            any_source: self.world().messages().any_source_bytes(),
             plans: self.world().inner().plan_bytes(),
             calls: self.worker.block_bytes(),
             file: self.worker.registry().range().file().backed(),

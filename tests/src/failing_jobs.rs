@@ -70,6 +70,9 @@ macro_rules! each_failing_job {
             Everywhere 2 calling_what_panics_beyond_its_call ["rank 1", "it comes apart"];
             Processes 3 calling_without_the_same_handlers ["registering handlers", "different handlers", "is \"of process"];
             Everywhere 8 every_message_ends_when_a_rank_dies ["rank 1", "the keeper is gone"];
+            Everywhere 5 any_source_messages_end_when_a_rank_dies ["rank 1", "the keeper is gone"];
+            Everywhere 2 an_any_source_message_that_nobody_sends ["rank 0: recv_any(slot 3 from any rank)", "rank 1 has left", "hint:"];
+            Everywhere 2 an_any_source_message_that_nobody_takes ["rank 0: send_any(slot 3 to rank 1", "rank 1 has left", "hint:"];
         }
     };
 }
@@ -355,6 +358,53 @@ fn a_message_that_nobody_sends(job: &Job) -> Result<()> {
     let long = world.recv(&mut got, KEEPER, Slot(2)).expect_err("the sender has left");
     assert!(matches!(long.cause(), Cause::PeerLeft { peer: KEEPER }), "{long}");
     world.recv(&mut got[..1], KEEPER, Slot(3)).map(drop)
+}
+
+/// All other ranks have left without a message on that slot.
+fn an_any_source_message_that_nobody_sends(job: &Job) -> Result<()> {
+    if job.rank() != Rank(0) {
+        return job.world().send_any(&7, Rank(0), Slot(2));
+    }
+    job.world().recv_any_vec::<i32>(Slot(3)).map(drop)
+}
+
+/// The receiver leaves while its queue is full, or a long message waits.
+fn an_any_source_message_that_nobody_takes(job: &Job) -> Result<()> {
+    let world = job.world();
+    if job.rank() != Rank(0) {
+        job.compute(Duration::from_millis(5));
+        return Ok(());
+    }
+    let long = world.send_any(&[7_u64; 1000], KEEPER, Slot(2)).expect_err("the receiver leaves");
+    assert!(matches!(long.cause(), Cause::PeerLeft { peer: KEEPER }), "{long}");
+    loop {
+        world.send_any(&[7_u64; 9], KEEPER, Slot(3))?;
+    }
+}
+
+/// Receives, requests and sends of any-source messages wait while a rank dies.
+fn any_source_messages_end_when_a_rank_dies(job: &Job) -> Result<()> {
+    let (world, ready) = (job.world(), job.signal()?);
+    let others = world.split(usize::from(job.rank() == KEEPER))?;
+    let waits = || job.raise(ready.on(KEEPER), 1);
+    let ends = |outcome: Result<()>| ended_by(job, KEEPER, outcome);
+    match job.rank().0 {
+        1 => {
+            ready.wait_at_least(job.size() as u64 - 1)?;
+            job.compute(Duration::from_millis(20));
+            panic!("the keeper is gone");
+        }
+        0 => waits().and_then(|()| ends(world.recv_any_vec::<u8>(Slot(1)).map(drop))),
+        2 => waits().and_then(|()| ends(others.irecv_any::<u8>(Slot::ANY).wait().map(drop))),
+        3 => waits().and_then(|()| ends(world.send_any(&[1; 10_000], KEEPER, Slot(1)))),
+        _ => {
+            waits()?;
+            let full = || loop {
+                world.send_any(&[1; 9], KEEPER, Slot(1))?;
+            };
+            ends(full())
+        }
+    }
 }
 
 /// Rank 0 sends without buffering, and its receiver leaves.

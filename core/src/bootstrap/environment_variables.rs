@@ -30,6 +30,8 @@ pub const ABORT_ON_FAILURE: &str = "TASUKI_ABORT_ON_FAILURE";
 pub const CALL_TIMEOUT: &str = "TASUKI_CALL_TIMEOUT";
 /// The capacity of the send buffer.
 pub const SEND_BUFFER: &str = "TASUKI_SEND_BUFFER";
+/// The size of the any-source queues.
+pub const ANY_SOURCE: &str = "TASUKI_ANY_SOURCE";
 /// The helper threads.
 pub const HELPER: &str = "TASUKI_HELPER";
 /// The trace file.
@@ -115,6 +117,12 @@ pub const VARIABLES: &[Variable] = &[
         "0",
         "a number of bytes",
         "room for copies of short messages whose receive is not posted; 0: sends wait",
+    ),
+    user(
+        ANY_SOURCE,
+        "64x256",
+        "SLOTSxBYTES, powers of two of slots, 8 MiB at most in all",
+        "messages that a rank's any-source queue holds, and bytes of each",
     ),
     user(TRACE, "", "a file", "as `tasuki run --trace`; else parts beside it, for `tasuki trace join`"),
     user(

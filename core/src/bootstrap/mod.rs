@@ -13,7 +13,7 @@ mod server_connection;
 pub mod settings;
 pub mod wire;
 
-pub use settings::{Settings, Start};
+pub use settings::{AnySourceSize, Settings, Start};
 
 use crate::base::{Cause, Rank, Result};
 use crate::engine::node_state::NodeState;

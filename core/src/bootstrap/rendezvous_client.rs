@@ -215,6 +215,7 @@ mod tests {
             costs: String::new(),
             collectives: String::new(),
             helper: crate::bootstrap::helper_setting::Helper::default(),
+            any_source: crate::bootstrap::AnySourceSize::default(),
             trace: None,
             start: Start::Launched(launched),
         }

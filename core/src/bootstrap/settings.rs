@@ -41,10 +41,43 @@ pub struct Settings {
     pub call_timeout: Option<Duration>,
     /// The capacity of the send buffer in bytes.
     pub send_buffer: Option<u64>,
+    /// The size of the any-source queues.
+    pub any_source: AnySourceSize,
     /// The trace file, if ranks write one.
     pub trace: Option<TraceTo>,
     /// How this process becomes one rank or several.
     pub start: Start,
+}
+
+/// The size of a rank's any-source queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AnySourceSize {
+    /// The number of messages that it holds: a power of two.
+    pub slots: u32,
+    /// Bytes of the longest message that a buffer of it holds: a multiple of 8.
+    pub bytes_per_slot: u32,
+}
+
+impl AnySourceSize {
+    /// The largest number of messages of a queue.
+    pub const SLOTS_MAX: u32 = 1 << 16;
+    /// The most bytes of all buffers of a queue.
+    pub const BYTES_MAX: u64 = 8 << 20;
+
+    /// Parses `SLOTSxBYTES`. The number of slots is rounded up to a power of two, that of bytes to a multiple of 8.
+    fn parse(text: &str) -> Option<AnySourceSize> {
+        let (slots, bytes) = text.split_once('x')?;
+        let slots = slots.parse().ok().filter(|slots| (1..=AnySourceSize::SLOTS_MAX).contains(slots))?;
+        let bytes = bytes.parse::<u32>().ok()?.checked_next_multiple_of(8)?;
+        let size = AnySourceSize { slots: slots.next_power_of_two(), bytes_per_slot: bytes };
+        (u64::from(size.slots) * u64::from(bytes) <= AnySourceSize::BYTES_MAX).then_some(size)
+    }
+}
+
+impl Default for AnySourceSize {
+    fn default() -> AnySourceSize {
+        AnySourceSize { slots: 64, bytes_per_slot: 256 }
+    }
 }
 
 /// How a process becomes one rank or several.
@@ -182,6 +215,7 @@ impl Settings {
             abort_on_failure: from.choice(names::ABORT_ON_FAILURE, "on", "off")?,
             call_timeout: from.read(names::CALL_TIMEOUT, positive_time)?,
             send_buffer: from.read(names::SEND_BUFFER, |text| text.parse().ok())?,
+            any_source: from.read(names::ANY_SOURCE, AnySourceSize::parse)?.unwrap_or_default(),
             trace: from.trace()?,
             start: start(&from)?,
         })
@@ -345,10 +379,12 @@ mod tests {
             ("TASUKI_TRACE", "run.json"),
             ("TASUKI_CALL_TIMEOUT", "90"), // seconds, as 1.5m
             ("TASUKI_TRACE_EVENTS", "77"),
+            ("TASUKI_ANY_SOURCE", "5x9"),
         ])
         .unwrap();
         assert_eq!(settings.trace, Some(TraceTo { file: "run.json".into(), events: 77 }));
         assert_eq!(settings.call_timeout, Some(Duration::from_secs(90)));
+        assert_eq!(settings.any_source, AnySourceSize { slots: 8, bytes_per_slot: 16 });
         assert_eq!((settings.log, settings.wake), (Level::Debug, Some(WakeMode::Fence)));
         assert!(settings.own_memory_by_request && !settings.direct && settings.disabled.pidfd);
     }
@@ -363,6 +399,9 @@ mod tests {
         }
         for value in ["0", "0s", "-1", "soon", "5 days", "inf"] {
             assert!(fault(&[("TASUKI_CALL_TIMEOUT", value)]).contains(value));
+        }
+        for value in ["64", "0x64", "65537x8", "x", "8x-1", "1024x9000"] {
+            assert!(fault(&[("TASUKI_ANY_SOURCE", value)]).contains(value));
         }
         for value in ["0", "-1", "16777217", "two"] {
             assert!(fault(&[("TASUKI_THREADS", value)]).contains(value));

@@ -87,7 +87,7 @@ const _: () = {
 
 /// Version of the handshake and of all shared memory that two processes of a job read. Raise it when the meaning of a
 /// shared word changes but not its place.
-pub const PROTOCOL: u32 = 11;
+pub const PROTOCOL: u32 = 12;
 
 /// A fingerprint of all constants above.
 pub const HASH: u64 = {

@@ -56,6 +56,17 @@ impl Counters<'_> {
         Ok(self.read(KEY)? != key)
     }
 
+    /// Sets the key if there is none. Returns the key.
+    pub(crate) fn key_or(&self, key: u64) -> Result<u64> {
+        let found = self.worker.atomic(self.at.add(KEY), atomic8(AtomicKind::Cas { expected: FREE }, key))?;
+        Ok(if found == FREE { key } else { found })
+    }
+
+    /// The address of the key.
+    pub(crate) fn key_at(&self) -> GlobalAddress {
+        self.at.add(KEY)
+    }
+
     /// Adds this sender. Error: there is no such queue any more.
     pub(crate) fn open(&self, key: u64, receiver: Rank) -> Result<()> {
         self.add(SENDERS, 1)?;

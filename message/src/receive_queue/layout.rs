@@ -66,6 +66,12 @@ pub(crate) fn is_filled(main: u64, ticket: u64) -> bool {
     (main ^ ticket.wrapping_add(1) << TICKET_AT) >> TICKET_AT == 0
 }
 
+/// Returns true if a main word is that of a ticket or of a later one of the same buffer.
+#[inline(always)]
+pub(crate) fn has_reached(main: u64, ticket: u64) -> bool {
+    main.wrapping_sub(ticket.wrapping_add(1) << TICKET_AT) as i64 >= 0
+}
+
 /// Returns the main word of a buffer whose next ticket is `ticket`, before any message was there.
 pub(crate) fn empty_word(ticket: u64, slots: u64) -> u64 {
     ticket.wrapping_sub(slots).wrapping_add(1) << TICKET_AT
@@ -169,6 +175,8 @@ mod tests {
             assert!(
                 !is_filled(words.0, ticket.wrapping_add(1)) && !is_filled(words.0, ticket.wrapping_sub(8))
             );
+            assert!(has_reached(words.0, ticket) && has_reached(words.0, ticket.wrapping_sub(8)));
+            assert!(!has_reached(words.0, ticket.wrapping_add(8)));
         }
     }
 

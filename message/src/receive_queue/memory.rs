@@ -21,7 +21,7 @@ use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::SLOT_LINE;
 
 /// Buffers whose lines are in a unit.
-const UNIT_BUFFERS: u64 = 128;
+pub(crate) const UNIT_BUFFERS: u64 = 128;
 const _: () = assert!(UNIT_BUFFERS <= LINES as u64);
 
 /// Largest number of buffers of a queue.
@@ -41,12 +41,6 @@ impl ReceiveQueueAddress {
     /// The rank that receives.
     pub fn rank(&self) -> Rank {
         GlobalAddress::from_bits(self.description).rank()
-    }
-}
-
-impl ReceiveQueueAddress {
-    pub(crate) fn key(&self) -> u64 {
-        self.key
     }
 }
 
@@ -98,7 +92,8 @@ pub(crate) struct Description {
     pub(crate) bytes_per_slot: u64,
     pub(crate) area: GlobalAddress,
     pub(crate) shares: Vec<QueueShare>,
-    units: Vec<u32>,
+    /// Where the lines of the buffers are: 128 at each place.
+    pub(crate) lines: Vec<GlobalAddress>,
 }
 
 /// Words of a description before its lists.
@@ -106,10 +101,10 @@ const HEAD_WORDS: usize = 5;
 
 impl Description {
     fn words(&self) -> Vec<u64> {
-        let counts = [self.shares.len() as u64, self.units.len() as u64];
+        let counts = [self.shares.len() as u64, self.lines.len() as u64];
         let mut words = vec![self.key, self.bytes_per_slot, self.area.bits(), counts[0], counts[1]];
         words.extend(self.shares.iter().flat_map(|share| [share.counters.bits(), share.first, share.slots]));
-        words.extend(self.units.iter().map(|&unit| u64::from(unit)));
+        words.extend(self.lines.iter().map(|place| place.bits()));
         words
     }
 
@@ -127,14 +122,14 @@ impl Description {
         };
         let mut head = [0; HEAD_WORDS];
         get(at, &mut head)?;
-        let [key, bytes_per_slot, area, shares, units] = head;
-        let is_sound = key == address.key && shares <= SHARES_MAX as u64 && units <= SLOTS_MAX / UNIT_BUFFERS;
+        let [key, bytes_per_slot, area, shares, lines] = head;
+        let is_sound = key == address.key && shares <= SHARES_MAX as u64 && lines <= SLOTS_MAX / UNIT_BUFFERS;
         if !is_sound {
             return Err(closed());
         }
-        let mut lists = vec![0; 3 * shares as usize + units as usize];
+        let mut lists = vec![0; 3 * shares as usize + lines as usize];
         get(at.add(8 * HEAD_WORDS as u64), &mut lists)?;
-        let (shares, units) = lists.split_at(3 * shares as usize);
+        let (shares, lines) = lists.split_at(3 * shares as usize);
         let share = |words: &[u64]| QueueShare {
             counters: GlobalAddress::from_bits(words[0]),
             first: words[1],
@@ -145,7 +140,7 @@ impl Description {
             bytes_per_slot,
             area: GlobalAddress::from_bits(area),
             shares: shares.chunks(3).map(share).collect(),
-            units: units.iter().map(|&unit| unit as u32).collect(),
+            lines: lines.iter().map(|&place| GlobalAddress::from_bits(place)).collect(),
         })
     }
 
@@ -160,9 +155,9 @@ impl Description {
     }
 
     /// Opens the lines of the buffers.
-    pub(crate) fn lines(&self, worker: &Worker, receiver: Rank) -> Result<QueueLines> {
-        let slots = |&unit: &u32| Slots::new(worker.shared_fabric(), arena::unit_at(receiver, unit));
-        Ok(QueueLines(self.units.iter().map(slots).collect::<Result<_, Cause>>()?))
+    pub(crate) fn open_lines(&self, worker: &Worker) -> Result<QueueLines> {
+        let slots = |&place: &GlobalAddress| Slots::new(worker.shared_fabric(), place);
+        Ok(QueueLines(self.lines.iter().map(slots).collect::<Result<_, Cause>>()?))
     }
 }
 
@@ -191,6 +186,7 @@ pub(crate) struct QueueMemory {
     retired: Arc<RetiredQueues>,
     pub(crate) description: Description,
     pub(crate) address: ReceiveQueueAddress,
+    units: Vec<u32>,
     local: u64,
 }
 
@@ -238,12 +234,15 @@ impl QueueMemory {
         let mut memory = QueueMemory {
             worker: worker.clone(),
             retired: retired.clone(),
-            description: Description { key, bytes_per_slot, area, shares: Vec::new(), units: Vec::new() },
+            description: Description { key, bytes_per_slot, area, shares: Vec::new(), lines: Vec::new() },
             address: ReceiveQueueAddress { description: description_at.bits(), key },
+            units: Vec::new(),
             local,
         };
         for _ in 0..units {
-            memory.description.units.push(arena::take(worker, worker.rank())?);
+            let unit = arena::take(worker, worker.rank())?;
+            memory.units.push(unit);
+            memory.description.lines.push(arena::unit_at(worker.rank(), unit));
         }
         for (number, &home) in counters.iter().enumerate() {
             let counters = counters::take(worker, home, key, *first_ticket)?;
@@ -259,7 +258,7 @@ impl QueueMemory {
 
     /// Writes into each line that the ticket before the first one was there.
     fn begin_at(&self, first_ticket: u64) -> Result<()> {
-        let lines = self.description.lines(&self.worker, self.worker.rank())?;
+        let lines = self.description.open_lines(&self.worker)?;
         for share in &self.description.shares {
             for ticket in (0..share.slots).map(|ahead| first_ticket.wrapping_add(ahead)) {
                 let (slots, line) = lines.of(share.buffer(ticket));
@@ -288,7 +287,7 @@ impl Drop for QueueMemory {
         let dropped = |share: &QueueShare| share.counters(&self.worker).mark_dropped();
         // Fails only if the job is over, which frees everything.
         if self.description.shares.iter().try_for_each(dropped).is_ok() {
-            let (shares, units) = (&mut self.description.shares, &mut self.description.units);
+            let (shares, units) = (&mut self.description.shares, &mut self.units);
             let retired = RetiredQueue {
                 shares: std::mem::take(shares),
                 units: std::mem::take(units),

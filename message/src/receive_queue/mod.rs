@@ -26,10 +26,14 @@
 //! each line says how many tickets ago its sender wrote the last one. Nothing is promised across senders. Both counters
 //! may lie on another rank than the receiver.
 //!
+//! Each rank has one more queue, for the messages of its communicators whose receiver does not name the sender
+//! ([`any_source`]).
+//!
 //! Source: Sumimoto and others, Methods for Memory Saving Communication Library Using Remote Atomic Memory Communication,
 //! the scheme that acquires a receive buffer. The paper does not say how the receiver knows that a buffer is filled, nor
 //! that `consumed` must be a prefix; nor what a sender does that gives up after it has drawn a ticket ([`void_ticket`]).
 
+pub(crate) mod any_source;
 mod counters;
 mod growing_pause;
 mod layout;
@@ -42,9 +46,10 @@ mod side_store;
 mod tickets;
 mod void_ticket;
 
+pub use any_source::AnyLook;
 pub use memory::ReceiveQueueAddress;
 pub(crate) use offer::Offers;
-pub use receiver::{ReceiveQueue, Wanted};
+pub use receiver::{Arrival, ReceiveQueue, TakenMessage, Wanted};
 pub(crate) use retired::RetiredQueues;
 pub use sender::ReceiveQueueSender;
 

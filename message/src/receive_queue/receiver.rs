@@ -3,23 +3,26 @@
 use crate::context::Received;
 use crate::progress::engine::ProgressEngine;
 use crate::protocol::fit::type_mismatch;
-use crate::receive_queue::layout::{Header, LineWords, Offered, Place, is_filled};
+use crate::receive_queue::layout::{Header, INLINE_MAX, LineWords, Place, has_reached, is_filled};
 use crate::receive_queue::memory::{
-    QueueLines, QueueMemory, QueueShare, ReceiveQueueAddress, ReceiveQueueOptions,
+    Description, QueueLines, QueueMemory, QueueShare, ReceiveQueueAddress, ReceiveQueueOptions,
 };
 use crate::receive_queue::offer;
-use crate::receive_queue::side_store::{SideStore, StoredMessage};
+use crate::receive_queue::side_store::{SideStore, StoredMessage, precedes};
 use crate::receive_queue::tickets::ReceiverTickets;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Error, Rank, Result, ValueKind};
 use tasuki_core::engine::node_state::RankStage;
-use tasuki_core::engine::{Condition, WaitEvent, Worker};
+use tasuki_core::engine::{Condition, OneOf, WaitEvent, Worker};
 use tasuki_core::fabric::SLOT_PAYLOAD;
 use tasuki_core::segment::GlobalAddress;
 
 /// Which messages a receive takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
+    /// The name of the call.
+    pub call: &'static str,
     /// None: of any slot.
     pub slot: Option<u32>,
     /// The message space.
@@ -39,22 +42,75 @@ impl Wanted {
 /// Receives messages from any rank, in a fixed number of buffers.
 #[derive(Debug)]
 pub struct ReceiveQueue {
-    worker: Arc<Worker>,
+    reader: QueueReader,
     memory: QueueMemory,
+}
+
+/// Takes messages from the buffers of a queue. One thread at a time uses it.
+#[derive(Debug)]
+pub(crate) struct QueueReader {
+    worker: Arc<Worker>,
+    description: Description,
     lines: Arc<QueueLines>,
     shares: Vec<(QueueShare, ReceiverTickets)>,
     /// The share that is looked at first, so that none is served less than others.
     next: usize,
     side_store: SideStore,
+    /// How many messages were put back.
+    put_back: Arc<AtomicU64>,
 }
 
 /// A message that is there.
 #[derive(Clone, Copy, Debug)]
-enum FoundMessage {
+pub(crate) enum FoundMessage {
     /// In a buffer: the share, the ticket.
     Buffer(usize, u64),
     /// In the side store.
     Stored(usize),
+}
+
+/// What a look at a queue has found.
+#[derive(Debug)]
+pub(crate) enum Look {
+    /// A message that is wanted, which was claimed if it stays at its sender.
+    Message(FoundMessage, Header),
+    /// None; the event that there may be one.
+    Nothing(Arrival),
+}
+
+/// A message that was taken out of a queue.
+#[derive(Debug)]
+pub(crate) struct Taken<'b> {
+    header: Header,
+    ticket: u64,
+    into: &'b mut [u8],
+}
+
+impl Taken<'_> {
+    /// Copies the message, if it has stayed at its sender. Returns what is known about it.
+    pub(crate) fn fetch(self, worker: &Worker, wanted: Wanted) -> Result<TakenMessage> {
+        if let Place::Offered(offered) = &self.header.place {
+            let copied = worker.get(offered.from, self.into);
+            offer::end(worker, offered, copied.is_ok())?;
+            copied.map_err(|error| error.in_call(|| call_text(wanted)))?;
+        }
+        Ok(TakenMessage { header: self.header, ticket: self.ticket })
+    }
+}
+
+/// A message that was received.
+#[derive(Clone, Copy, Debug)]
+pub struct TakenMessage {
+    header: Header,
+    ticket: u64,
+}
+
+impl TakenMessage {
+    /// Returns what a receive returns about it.
+    pub fn received(&self) -> Received {
+        let Header { source, slot, .. } = self.header;
+        Received { source, slot, len: self.header.place.len() }
+    }
 }
 
 impl ReceiveQueue {
@@ -65,11 +121,8 @@ impl ReceiveQueue {
         options: &ReceiveQueueOptions,
     ) -> Result<ReceiveQueue> {
         let memory = QueueMemory::new(worker, &progress.retired_queues, options)?;
-        let lines = Arc::new(memory.description.lines(worker, worker.rank())?);
-        let tickets = |&share: &QueueShare| (share, ReceiverTickets::new(share.slots, options.first_ticket));
-        let shares = memory.description.shares.iter().map(tickets).collect();
-        let side_store = SideStore::new(memory.description.buffer_bytes());
-        Ok(ReceiveQueue { worker: worker.clone(), memory, lines, shares, next: 0, side_store })
+        let reader = QueueReader::new(worker, memory.description.clone(), options.first_ticket)?;
+        Ok(ReceiveQueue { reader, memory })
     }
 
     /// The address by which senders open the queue.
@@ -79,7 +132,7 @@ impl ReceiveQueue {
 
     /// Bytes that the queue takes: its buffers, and the messages that it has copied out of them.
     pub fn bytes(&self) -> u64 {
-        self.memory.description.buffer_bytes() + self.side_store.bytes()
+        self.reader.bytes()
     }
 
     /// Receives the oldest message that is wanted; waits for it. `place` returns the memory for a message of that many
@@ -89,11 +142,15 @@ impl ReceiveQueue {
         wanted: Wanted,
         place: impl FnOnce(u64) -> Result<&'b mut [u8], Cause>,
     ) -> Result<Received> {
+        let reader = &mut self.reader;
         loop {
-            if let Some((found, header)) = self.claim(wanted)? {
-                return self.finish(wanted, found, &header, place(header.place.len()));
+            match reader.look(wanted, None)? {
+                Look::Message(found, header) => {
+                    let taken = reader.take(wanted, found, &header, place(header.place.len()))?;
+                    return Ok(taken.fetch(&reader.worker, wanted)?.received());
+                }
+                Look::Nothing(arrival) => arrival.wait(&reader.worker)?,
             }
-            self.wait(wanted)?;
         }
     }
 
@@ -103,11 +160,53 @@ impl ReceiveQueue {
         wanted: Wanted,
         place: impl FnOnce(u64) -> Result<&'b mut [u8], Cause>,
     ) -> Result<Option<Received>> {
-        self.worker.progress_briefly();
-        match self.claim(wanted)? {
-            Some((found, header)) => self.finish(wanted, found, &header, place(header.place.len())).map(Some),
-            None => self.publish(true).map(|()| None),
+        let reader = &mut self.reader;
+        reader.worker.progress_briefly();
+        let Some((found, header)) = reader.find_now(wanted)? else { return Ok(None) };
+        let taken = reader.take(wanted, found, &header, place(header.place.len()))?;
+        Ok(Some(taken.fetch(&reader.worker, wanted)?.received()))
+    }
+}
+
+impl QueueReader {
+    /// Opens the queue of this rank with that description.
+    pub(crate) fn new(
+        worker: &Arc<Worker>,
+        description: Description,
+        first_ticket: u64,
+    ) -> Result<QueueReader> {
+        let lines = Arc::new(description.open_lines(worker)?);
+        let tickets = |&share: &QueueShare| (share, ReceiverTickets::new(share.slots, first_ticket));
+        let shares = description.shares.iter().map(tickets).collect();
+        let side_store = SideStore::new(description.buffer_bytes());
+        let put_back = Arc::default();
+        Ok(QueueReader { worker: worker.clone(), description, lines, shares, next: 0, side_store, put_back })
+    }
+
+    /// Bytes that the queue takes: its buffers, and the messages that it has copied out of them.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.description.buffer_bytes() + self.side_store.bytes()
+    }
+
+    /// Looks for the oldest message that is wanted. `members`: the ranks that may send it, if they are not all ranks.
+    pub(crate) fn look(&mut self, wanted: Wanted, members: Option<&Arc<[Rank]>>) -> Result<Look> {
+        loop {
+            if let Some((found, header)) = self.claim(wanted)? {
+                return Ok(Look::Message(found, header));
+            }
+            if let Some(arrival) = self.arrival(wanted, members)? {
+                return Ok(Look::Nothing(arrival));
+            }
         }
+    }
+
+    /// Like [`QueueReader::look`]. If there is no such message, shows senders all buffers that are free.
+    pub(crate) fn find_now(&mut self, wanted: Wanted) -> Result<Option<(FoundMessage, Header)>> {
+        let claimed = self.claim(wanted)?;
+        if claimed.is_none() {
+            self.publish(true)?;
+        }
+        Ok(claimed)
     }
 
     /// Returns the words of a line that is filled.
@@ -127,10 +226,15 @@ impl ReceiveQueue {
 
     /// Finds the oldest message that is wanted. Takes void tickets on the way.
     fn find(&mut self, wanted: Wanted) -> Result<Option<FoundMessage>> {
+        let mut stored = None;
         if !self.side_store.is_empty()
-            && let Some((place, _)) = self.side_store.find(|header| wanted.is(header))
+            && let Some((place, message)) = self.side_store.find(|header| wanted.is(header))
         {
-            return Ok(Some(FoundMessage::Stored(place)));
+            // All are older than those in the buffers, but for messages that were put back.
+            if self.shares.len() > 1 || precedes(message.ticket, self.shares[0].1.head()) {
+                return Ok(Some(FoundMessage::Stored(place)));
+            }
+            stored = Some((place, message.ticket));
         }
         for step in 0..self.shares.len() {
             let share = (self.next + step) % self.shares.len();
@@ -140,12 +244,14 @@ impl ReceiveQueue {
                 true => Some(head),
                 false => self.find_behind(share, wanted)?,
             };
-            if let Some(ticket) = found {
+            if let Some(ticket) =
+                found.filter(|&found| stored.is_none_or(|(_, ticket)| precedes(found, ticket)))
+            {
                 self.next = (share + 1) % self.shares.len();
                 return Ok(Some(FoundMessage::Buffer(share, ticket)));
             }
         }
-        Ok(None)
+        Ok(stored.map(|(place, _)| FoundMessage::Stored(place)))
     }
 
     /// Finds the oldest message of a share that is wanted, also behind others.
@@ -157,7 +263,7 @@ impl ReceiveQueue {
         for &ticket in &there {
             let header = self.header(share, ticket);
             if header.place == Place::Void {
-                self.take(share, ticket)?;
+                self.free(share, ticket)?;
             } else if wanted.is(&header) && self.follows(share, ticket, &header, &there) {
                 return Ok(Some(ticket));
             }
@@ -203,24 +309,43 @@ impl ReceiveQueue {
         Ok(None)
     }
 
-    /// Copies a message that was claimed, and frees its buffer.
-    fn finish(
+    /// Takes a message that was claimed out of the queue, and frees its buffer. Copies it, unless it stays at its sender. If
+    /// `into` is an error, the message stays in the queue.
+    pub(crate) fn take<'b>(
         &mut self,
         wanted: Wanted,
         found: FoundMessage,
         header: &Header,
-        into: Result<&mut [u8], Cause>,
-    ) -> Result<Received> {
+        into: Result<&'b mut [u8], Cause>,
+    ) -> Result<Taken<'b>> {
         let copied = match into {
             Ok(into) => self.copy(found, header, into).map_err(|error| error.in_call(|| call_text(wanted))),
             Err(cause) => Err(self.fault(cause, wanted)),
         };
-        if let Place::Offered(offered) = &header.place {
-            offer::end(&self.worker, offered, copied.is_ok())?;
+        if let (Place::Offered(offered), Err(_)) = (&header.place, &copied) {
+            offer::end(&self.worker, offered, false)?;
         }
-        copied?;
+        let into = copied?;
+        let ticket = match found {
+            FoundMessage::Buffer(_, ticket) => ticket,
+            FoundMessage::Stored(place) => self.side_store.get(place).ticket,
+        };
         self.discard(found)?;
-        Ok(Received { source: header.source, slot: header.slot, len: header.place.len() })
+        Ok(Taken { header: *header, ticket, into })
+    }
+
+    /// Puts a message back that was taken: another receive gets it, as if it had never been taken. Only for queues of one
+    /// share.
+    pub(crate) fn put_back(&mut self, message: &TakenMessage, bytes: &[u8]) {
+        let len = bytes.len() as u64;
+        let (place, bytes) = match bytes.len() <= INLINE_MAX {
+            true => (Place::in_line(bytes), Box::default()),
+            false => (Place::Area(len), bytes.into()),
+        };
+        let header = Header { place, ..message.header };
+        self.side_store.put_back(StoredMessage { ticket: message.ticket, header, bytes });
+        self.put_back.fetch_add(1, Ordering::Release);
+        self.worker.wake_own_threads();
     }
 
     fn fault(&self, cause: Cause, wanted: Wanted) -> Error {
@@ -228,12 +353,12 @@ impl ReceiveQueue {
     }
 
     fn area_of(&self, share: usize, ticket: u64) -> GlobalAddress {
-        self.memory.description.area_of(self.shares[share].0.buffer(ticket))
+        self.description.area_of(self.shares[share].0.buffer(ticket))
     }
 
-    fn copy(&self, found: FoundMessage, header: &Header, into: &mut [u8]) -> Result<()> {
+    fn copy<'b>(&self, found: FoundMessage, header: &Header, into: &'b mut [u8]) -> Result<&'b mut [u8]> {
         match (&header.place, found) {
-            (Place::Void, _) => {}
+            (Place::Void | Place::Offered(_), _) => {}
             (Place::Line(words, len), _) => {
                 into.copy_from_slice(&bytemuck::cast_slice(words)[..usize::from(*len)])
             }
@@ -243,15 +368,14 @@ impl ReceiveQueue {
             (Place::Area(_), FoundMessage::Stored(place)) => {
                 into.copy_from_slice(&self.side_store.get(place).bytes)
             }
-            (Place::Offered(Offered { from, .. }), _) => self.worker.get(*from, into)?,
         }
-        Ok(())
+        Ok(into)
     }
 
     /// Frees the place of a message that is not needed any more.
     fn discard(&mut self, found: FoundMessage) -> Result<()> {
         match found {
-            FoundMessage::Buffer(share, ticket) => self.take(share, ticket),
+            FoundMessage::Buffer(share, ticket) => self.free(share, ticket),
             FoundMessage::Stored(place) => {
                 self.side_store.remove(place);
                 Ok(())
@@ -259,10 +383,24 @@ impl ReceiveQueue {
         }
     }
 
-    fn take(&mut self, share: usize, ticket: u64) -> Result<()> {
+    fn free(&mut self, share: usize, ticket: u64) -> Result<()> {
         let (share, tickets) = &mut self.shares[share];
         tickets.take(ticket);
         tickets.publish(&share.counters(&self.worker), false)
+    }
+
+    /// Frees the first buffers if their tickets were given up, and shows senders all buffers that are free.
+    pub(crate) fn free_void(&mut self) -> Result<()> {
+        for share in 0..self.shares.len() {
+            loop {
+                let head = self.shares[share].1.head();
+                if !self.is_there(share, head) || self.header(share, head).place != Place::Void {
+                    break;
+                }
+                self.free(share, head)?;
+            }
+        }
+        self.publish(true)
     }
 
     /// Shows senders all buffers that are free.
@@ -271,10 +409,11 @@ impl ReceiveQueue {
         self.shares.iter_mut().try_for_each(|(share, tickets)| tickets.publish(&share.counters(worker), all))
     }
 
-    /// Waits for a message that is not there yet.
+    /// Returns the event that a message is there which was not there before; `None` if one has come, or may have.
     #[cold]
-    fn wait(&mut self, wanted: Wanted) -> Result<()> {
+    fn arrival(&mut self, wanted: Wanted, members: Option<&Arc<[Rank]>>) -> Result<Option<Arrival>> {
         self.publish(true)?;
+        let put_back = (self.put_back.clone(), self.put_back.load(Ordering::Acquire));
         // First which buffers are not filled, and then a look at the others: a message that comes in between is in the list.
         let (mut awaited, mut full) = (Vec::new(), None);
         for (number, (share, tickets)) in self.shares.iter().enumerate() {
@@ -286,22 +425,17 @@ impl ReceiveQueue {
             }
         }
         if self.find(wanted)?.is_some() {
-            return Ok(());
+            return Ok(None);
         }
         if let Some(share) = full {
             let head = self.shares[share].1.head();
-            // Unless the look has removed a void ticket.
-            return if self.is_there(share, head) { self.store_oldest(share, wanted) } else { Ok(()) };
+            if self.is_there(share, head) {
+                self.store_oldest(share, wanted)?;
+            } // else the look has removed a void ticket
+            return Ok(None);
         }
-        let event = Arrival { lines: self.lines.clone(), awaited: awaited.into(), wanted };
-        for _ in 0..self.worker.spins(None) {
-            if event.happened() {
-                return Ok(());
-            }
-            std::hint::spin_loop();
-        }
-        let deadline = self.worker.call_deadline();
-        self.worker.wait(&Condition::Event(Arc::new(event)), deadline, &|| call_text(wanted))
+        let (lines, members) = (self.lines.clone(), members.cloned());
+        Ok(Some(Arrival { lines, awaited: awaited.into(), put_back, wanted, members }))
     }
 
     /// Copies the oldest message of a share out, whose buffers are all filled with messages that are not wanted.
@@ -313,39 +447,61 @@ impl ReceiveQueue {
         self.side_store.check_room(len).map_err(|cause| self.fault(cause, wanted))?;
         let mut bytes = vec![0; len as usize];
         self.worker.get(self.area_of(share, ticket), &mut bytes)?;
-        self.side_store.push(StoredMessage { header, bytes: bytes.into() });
-        self.take(share, ticket)?;
+        self.side_store.push(StoredMessage { ticket, header, bytes: bytes.into() });
+        self.free(share, ticket)?;
         self.publish(true)
     }
 }
 
-fn call_text(wanted: Wanted) -> String {
-    match wanted.slot {
-        None => "recv(any rank)".into(),
-        Some(slot) => format!("recv(slot {slot} from any rank)"),
+fn call_text(Wanted { call, slot, .. }: Wanted) -> String {
+    match slot {
+        None => format!("{call}(any slot from any rank)"),
+        Some(slot) => format!("{call}(slot {slot} from any rank)"),
     }
 }
 
-/// Waits until a message is there that was not there before.
+/// A message may be there that was not there before.
 #[derive(Debug)]
-struct Arrival {
+pub struct Arrival {
     lines: Arc<QueueLines>,
     /// The buffers that may be filled next, and their tickets.
     awaited: Box<[(u64, u64)]>,
+    /// How many messages were put back, and how many had been when the queue was looked at.
+    put_back: (Arc<AtomicU64>, u64),
     wanted: Wanted,
+    /// The ranks that may send the message; `None`: all.
+    members: Option<Arc<[Rank]>>,
+}
+
+impl Arrival {
+    /// Waits for it.
+    pub(crate) fn wait(self, worker: &Worker) -> Result<()> {
+        for _ in 0..worker.spins(None) {
+            if self.happened() {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        let wanted = self.wanted;
+        let (event, deadline) = (Condition::Event(Arc::new(self)), worker.call_deadline());
+        worker.wait(&event, deadline, &|| call_text(wanted))
+    }
 }
 
 impl WaitEvent for Arrival {
     fn happened(&self) -> bool {
-        self.awaited.iter().any(|&(buffer, ticket)| is_filled(self.lines.main(buffer), ticket))
+        // Another thread may have taken the message of such a ticket, and the buffer may hold a later one.
+        let (put_back, before) = &self.put_back;
+        self.awaited.iter().any(|&(buffer, ticket)| has_reached(self.lines.main(buffer), ticket))
+            || put_back.load(Ordering::Acquire) != *before
     }
 
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         None
     }
 
-    fn needs_another_rank(&self) -> bool {
-        true
+    fn needs_one_of(&self) -> OneOf<'_> {
+        self.members.as_deref().map_or(OneOf::AllRanks, OneOf::Ranks)
     }
 
     fn call(&self) -> String {

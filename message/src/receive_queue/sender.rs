@@ -2,7 +2,7 @@
 
 use crate::progress::engine::ProgressEngine;
 use crate::receive_queue::growing_pause::GrowingPause;
-use crate::receive_queue::layout::{Header, INLINE_MAX, Place};
+use crate::receive_queue::layout::{Header, INLINE_MAX, Offered, Place};
 use crate::receive_queue::memory::{Description, QueueLines, QueueShare, ReceiveQueueAddress};
 use crate::receive_queue::tickets::{SenderTickets, TicketMemory};
 use crate::receive_queue::void_ticket::VoidTicket;
@@ -21,15 +21,46 @@ const PAUSE_MAX_NS: u64 = 1_000_000;
 #[derive(Debug)]
 pub(crate) struct QueueAccess {
     pub(crate) worker: Arc<Worker>,
-    pub(crate) address: ReceiveQueueAddress,
+    pub(crate) receiver: Rank,
+    /// True if it is the receiver's any-source queue.
+    is_any_source: bool,
     description: Description,
     lines: QueueLines,
     pub(crate) share: QueueShare,
 }
 
 impl QueueAccess {
-    pub(crate) fn receiver(&self) -> Rank {
-        self.address.rank()
+    /// Opens a queue of that description.
+    fn open(
+        worker: &Arc<Worker>,
+        receiver: Rank,
+        description: Description,
+        is_any_source: bool,
+    ) -> Result<QueueAccess> {
+        let lines = description.open_lines(worker)?;
+        // Neighbouring ranks use the same share, so that it can lie near them.
+        let place = worker.rank().index() * description.shares.len() / worker.size();
+        let share = description.shares[place];
+        if !is_any_source {
+            share.counters(worker).open(description.key, receiver)?;
+        } // else the queue lives as long as the receiver
+        // From here on, dropping it closes the queue.
+        Ok(QueueAccess { worker: worker.clone(), receiver, is_any_source, description, lines, share })
+    }
+
+    /// Describes a send of a message with that slot, or of one that is not known.
+    fn call(&self, slot: Option<u32>, why: &str) -> String {
+        let slot = slot.map(|slot| format!("slot {slot} ")).unwrap_or_default();
+        match self.is_any_source {
+            true => format!("send_any({slot}to rank {}{why})", self.receiver),
+            false => format!("send({slot}to the receive queue of rank {}{why})", self.receiver),
+        }
+    }
+
+    /// Returns true if messages of that many bytes stay at their sender.
+    #[inline]
+    fn is_long(&self, bytes: &[u8]) -> bool {
+        bytes.len() as u64 > self.description.bytes_per_slot && bytes.len() > INLINE_MAX
     }
 
     /// Writes the line of a ticket, whose buffer is free.
@@ -44,23 +75,25 @@ impl QueueAccess {
         self.description.area_of(self.share.buffer(ticket))
     }
 
-    /// Waits until the buffer of a ticket is free.
+    /// Waits until the buffer of a ticket is free. Calls `idle` before each pause.
     #[cold]
     pub(crate) fn wait_for_room(
         self: &Arc<Self>,
         tickets: &mut SenderTickets,
         ticket: u64,
         deadline: Deadline,
+        idle: &dyn Fn(),
     ) -> Result<()> {
         let worker = &self.worker;
         let counters = self.share.counters(worker);
-        let call = || format!("send(to the {}, whose buffers are full)", self.address);
+        let call = || self.call(None, ", whose buffers are full");
         let event = Arc::new(Room { access: self.clone(), ticket });
         let mut pause = GrowingPause::new(PAUSE_NS, PAUSE_MAX_NS);
         while !tickets.has_room(&counters, ticket)? {
             if self.is_closed()? {
-                return Err(worker.fault(Cause::QueueClosed { peer: self.receiver() }, call));
+                return Err(worker.fault(Cause::QueueClosed { peer: self.receiver }, call));
             }
+            idle();
             pause.wait(worker, event.clone(), deadline, &call)?;
         }
         Ok(())
@@ -74,17 +107,24 @@ impl QueueAccess {
 
 impl Drop for QueueAccess {
     fn drop(&mut self) {
-        if !self.worker.fork_guard().is_forked() {
+        if !self.is_any_source && !self.worker.fork_guard().is_forked() {
             let _ = self.share.counters(&self.worker).close(); // fails only if the job is over
         }
     }
 }
 
-/// Sends messages to a receive queue. Made for one thread; several threads of a rank open one each.
+/// A message without its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MessageLabel {
+    pub(crate) slot: u32,
+    pub(crate) kind: ValueKind,
+    pub(crate) context: u64,
+}
+
+/// Writes messages into the buffers of a queue. One thread at a time uses it.
 #[derive(Debug)]
-pub struct ReceiveQueueSender {
+pub(crate) struct QueueWriter {
     access: Arc<QueueAccess>,
-    progress: Arc<ProgressEngine>,
     tickets: SenderTickets,
     /// A ticket that was drawn and not used, because the limit of its call was reached.
     drawn: Option<u64>,
@@ -92,50 +132,27 @@ pub struct ReceiveQueueSender {
     last: Option<u64>,
 }
 
-impl ReceiveQueueSender {
-    /// Opens the queue of that address.
+impl QueueWriter {
+    /// Opens a queue of that description.
     pub(crate) fn open(
         worker: &Arc<Worker>,
-        progress: &Arc<ProgressEngine>,
-        address: ReceiveQueueAddress,
-    ) -> Result<ReceiveQueueSender> {
-        let description = Description::read(worker, address)?;
-        let lines = description.lines(worker, address.rank())?;
-        // Neighbouring ranks use the same share, so that it can lie near them.
-        let place = worker.rank().index() * description.shares.len() / worker.size();
-        let share = description.shares[place];
-        let counters = share.counters(worker);
-        counters.open(address.key(), address.rank())?;
-        // From here on, dropping it closes the queue.
-        let access = QueueAccess { worker: worker.clone(), address, description, lines, share };
-        let tickets = SenderTickets::new(share.slots, counters.consumed()?);
-        Ok(ReceiveQueueSender {
-            access: Arc::new(access),
-            progress: progress.clone(),
-            tickets,
-            drawn: None,
-            last: None,
-        })
+        receiver: Rank,
+        description: Description,
+        is_any_source: bool,
+    ) -> Result<QueueWriter> {
+        let access = QueueAccess::open(worker, receiver, description, is_any_source)?;
+        let tickets = SenderTickets::new(access.share.slots, access.share.counters(worker).consumed()?);
+        Ok(QueueWriter { access: Arc::new(access), tickets, drawn: None, last: None })
     }
 
-    /// The queue that it sends to.
-    pub fn address(&self) -> ReceiveQueueAddress {
-        self.access.address
+    pub(crate) fn access(&self) -> &Arc<QueueAccess> {
+        &self.access
     }
 
-    /// Sends a message of that kind. Returns when its bytes may be used again: if they fit in a buffer of the queue, when
-    /// there is one and they are written there, otherwise when the receiver has fetched them. After an error the message
-    /// was not sent.
+    /// Writes a message that a buffer holds.
     #[inline]
-    pub fn send(&mut self, bytes: &[u8], kind: ValueKind, slot: u32, context: u64) -> Result<()> {
-        let call = || format!("send({} bytes to the {})", bytes.len(), self.access.address);
-        if let Err(cause) = self.access.worker.check_alive() {
-            return Err(self.access.worker.fault(cause, call));
-        }
-        if bytes.len() as u64 > self.access.description.bytes_per_slot && bytes.len() > INLINE_MAX {
-            return self.offer(bytes, kind, slot, context);
-        }
-        let ticket = self.ticket()?;
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8], label: MessageLabel, idle: &dyn Fn()) -> Result<()> {
+        let ticket = self.ticket(idle)?;
         let place = if bytes.len() <= INLINE_MAX {
             Place::in_line(bytes)
         } else {
@@ -143,12 +160,23 @@ impl ReceiveQueueSender {
             put.inspect_err(|_| self.drawn = Some(ticket))?;
             Place::Area(bytes.len() as u64)
         };
-        self.write(ticket, kind, slot, context, place)
+        self.write(ticket, label, place)
+    }
+
+    /// Writes where a message is that stays at its sender.
+    pub(crate) fn write_offered(
+        &mut self,
+        offered: Offered,
+        label: MessageLabel,
+        idle: &dyn Fn(),
+    ) -> Result<()> {
+        let ticket = self.ticket(idle)?;
+        self.write(ticket, label, Place::Offered(offered))
     }
 
     /// Draws a ticket and waits until its buffer is free.
     #[inline]
-    fn ticket(&mut self) -> Result<u64> {
+    fn ticket(&mut self, idle: &dyn Fn()) -> Result<u64> {
         let access = &*self.access;
         let counters = access.share.counters(&access.worker);
         let ticket = match self.drawn.take() {
@@ -159,17 +187,18 @@ impl ReceiveQueueSender {
             return Ok(ticket);
         }
         let deadline = access.worker.call_deadline();
-        let waited = self.access.wait_for_room(&mut self.tickets, ticket, deadline);
+        let waited = self.access.wait_for_room(&mut self.tickets, ticket, deadline, idle);
         waited.inspect_err(|_| self.drawn = Some(ticket))?;
         Ok(ticket)
     }
 
     /// Writes the line of a ticket, also if the fabric refuses it at first.
     #[inline]
-    fn write(&mut self, ticket: u64, kind: ValueKind, slot: u32, context: u64, place: Place) -> Result<()> {
+    fn write(&mut self, ticket: u64, label: MessageLabel, place: Place) -> Result<()> {
         let before = self.last.map_or(0, |last| ticket.wrapping_sub(last));
         self.last = Some(ticket);
         let before = if before < self.access.share.slots { before as u16 } else { 0 };
+        let MessageLabel { slot, kind, context } = label;
         let header = Header { source: self.access.worker.rank(), slot, context, kind, before, place };
         match self.access.write_line(ticket, &header) {
             Ok(()) => Ok(()),
@@ -180,7 +209,7 @@ impl ReceiveQueueSender {
     #[cold]
     fn write_again(&self, ticket: u64, header: &Header, mut refused: Refused) -> Result<()> {
         let worker = &self.access.worker;
-        let call = || format!("send(to the {})", self.access.address);
+        let call = || self.access.call(Some(header.slot), "");
         loop {
             if let Refused::Never(cause) = refused {
                 return Err(worker.fault(*cause, call));
@@ -195,28 +224,101 @@ impl ReceiveQueueSender {
         }
     }
 
-    /// Sends a message that is longer than a buffer: it stays here until the receiver has fetched it.
-    #[cold]
-    fn offer(&mut self, bytes: &[u8], kind: ValueKind, slot: u32, context: u64) -> Result<()> {
-        let access = self.access.clone();
-        let (worker, progress) = (&access.worker, self.progress.clone());
-        let call = || format!("send({} bytes to the {})", bytes.len(), access.address);
-        RevocableBuffer::lend(BufferView::of(bytes), &|| worker.pause(), |buffer| {
-            let registered = Registration::new(buffer, worker).map_err(|cause| worker.fault(cause, call))?;
-            let ticket = self.ticket()?;
-            let offer = progress.offers.make(worker).inspect_err(|_| self.drawn = Some(ticket))?;
-            let offered = offer.describe(registered.address(), bytes.len() as u64)?;
-            self.write(ticket, kind, slot, context, Place::Offered(offered))?;
-            offer.wait(access.receiver(), &|| access.is_closed(), &call)
-        })
+    /// Lets the rank tell the receiver that no message comes for a ticket that was not used. Another call of the rank does
+    /// that, or the rank when it leaves.
+    pub(crate) fn give_up(&mut self, progress: &Arc<ProgressEngine>) {
+        if let Some(ticket) = self.drawn.take() {
+            VoidTicket::add(&self.access, progress, ticket);
+        }
+    }
+}
+
+/// Sends a message: `write_bytes` writes one that a buffer holds. A longer one stays here until the receiver has fetched it;
+/// `write_offered` writes where it is.
+#[inline]
+pub(crate) fn send<W>(
+    access: &Arc<QueueAccess>,
+    progress: &ProgressEngine,
+    bytes: &[u8],
+    slot: u32,
+    writer: &mut W,
+    write_bytes: impl FnOnce(&mut W) -> Result<()>,
+    write_offered: impl FnOnce(&mut W, Offered) -> Result<()>,
+) -> Result<()> {
+    if let Err(cause) = access.worker.check_alive() {
+        return Err(access.worker.fault(cause, || access.call(Some(slot), "")));
+    }
+    if access.is_long(bytes) {
+        send_long(access, progress, bytes, slot, |offered| write_offered(writer, offered))
+    } else {
+        write_bytes(writer)
+    }
+}
+
+#[cold]
+fn send_long(
+    access: &Arc<QueueAccess>,
+    progress: &ProgressEngine,
+    bytes: &[u8],
+    slot: u32,
+    write_offered: impl FnOnce(Offered) -> Result<()>,
+) -> Result<()> {
+    let worker = &access.worker;
+    let call = || access.call(Some(slot), "");
+    RevocableBuffer::lend(BufferView::of(bytes), &|| worker.pause(), |buffer| {
+        let registered = Registration::new(buffer, worker).map_err(|cause| worker.fault(cause, call))?;
+        let offer = progress.offers.make(worker)?;
+        write_offered(offer.describe(registered.address(), bytes.len() as u64)?)?;
+        offer.wait(access.receiver, &|| access.is_closed(), &call)
+    })
+}
+
+/// Sends messages to a receive queue. Made for one thread; several threads of a rank open one each.
+#[derive(Debug)]
+pub struct ReceiveQueueSender {
+    address: ReceiveQueueAddress,
+    progress: Arc<ProgressEngine>,
+    writer: QueueWriter,
+}
+
+impl ReceiveQueueSender {
+    /// Opens the queue of that address.
+    pub(crate) fn open(
+        worker: &Arc<Worker>,
+        progress: &Arc<ProgressEngine>,
+        address: ReceiveQueueAddress,
+    ) -> Result<ReceiveQueueSender> {
+        let description = Description::read(worker, address)?;
+        let writer = QueueWriter::open(worker, address.rank(), description, false)?;
+        Ok(ReceiveQueueSender { address, progress: progress.clone(), writer })
+    }
+
+    /// The queue that it sends to.
+    pub fn address(&self) -> ReceiveQueueAddress {
+        self.address
+    }
+
+    /// Sends a message of that kind. Returns when its bytes may be used again: if they fit in a buffer of the queue, when
+    /// there is one and they are written there, otherwise when the receiver has fetched them. After an error the message
+    /// was not sent.
+    #[inline]
+    pub fn send(&mut self, bytes: &[u8], kind: ValueKind, slot: u32) -> Result<()> {
+        let (access, label) = (self.writer.access.clone(), MessageLabel { slot, kind, context: 0 });
+        send(
+            &access,
+            &self.progress,
+            bytes,
+            slot,
+            &mut self.writer,
+            |writer| writer.write_bytes(bytes, label, &|| ()),
+            |writer, offered| writer.write_offered(offered, label, &|| ()),
+        )
     }
 }
 
 impl Drop for ReceiveQueueSender {
     fn drop(&mut self) {
-        let Some(ticket) = self.drawn.take() else { return };
-        // Another call of the rank, or the rank when it leaves, tells the receiver that no message comes.
-        VoidTicket::add(&self.access, &self.progress, ticket);
+        self.writer.give_up(&self.progress);
     }
 }
 
@@ -236,10 +338,10 @@ impl WaitEvent for Room {
     }
 
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {
-        Some((self.access.receiver(), RankStage::Leaving))
+        Some((self.access.receiver, RankStage::Leaving))
     }
 
     fn call(&self) -> String {
-        format!("send(to the {})", self.access.address)
+        self.access.call(None, "")
     }
 }

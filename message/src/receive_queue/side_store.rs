@@ -4,12 +4,18 @@ use crate::receive_queue::layout::Header;
 use std::collections::VecDeque;
 use tasuki_core::base::Cause;
 
+/// Returns true if a ticket is before another one of the same share.
+pub(crate) fn precedes(ticket: u64, other: u64) -> bool {
+    (ticket.wrapping_sub(other) as i64) < 0
+}
+
 /// Bytes that a message takes besides its own.
 const ENTRY_BYTES: u64 = size_of::<StoredMessage>() as u64;
 
 /// A message that was copied out.
 #[derive(Debug)]
 pub(crate) struct StoredMessage {
+    pub(crate) ticket: u64,
     pub(crate) header: Header,
     /// Its bytes, unless the header holds them or they stay at their sender.
     pub(crate) bytes: Box<[u8]>,
@@ -51,6 +57,14 @@ impl SideStore {
     pub(crate) fn push(&mut self, message: StoredMessage) {
         self.used += message.bytes.len() as u64 + ENTRY_BYTES;
         self.messages.push_back(message);
+    }
+
+    /// Puts a message back to its place in the order of the tickets, which are all of one share. Takes it also if there is
+    /// no room.
+    pub(crate) fn put_back(&mut self, message: StoredMessage) {
+        self.used += message.bytes.len() as u64 + ENTRY_BYTES;
+        let place = self.messages.iter().position(|other| precedes(message.ticket, other.ticket));
+        self.messages.insert(place.unwrap_or(self.messages.len()), message);
     }
 
     /// Returns the oldest message that is wanted, and its place.

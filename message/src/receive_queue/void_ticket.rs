@@ -94,7 +94,7 @@ impl FinalizeHook for VoidTicket {
         let mut tickets = SenderTickets::new(self.access.share.slots, 0);
         while self.is_under_way() {
             // Ends with an error if the receiver has left or dropped the queue: then nobody waits for the ticket.
-            match self.access.wait_for_room(&mut tickets, self.ticket, Deadline::NEVER) {
+            match self.access.wait_for_room(&mut tickets, self.ticket, Deadline::NEVER, &|| ()) {
                 Ok(()) => self.try_write(),
                 Err(_) => return Ok(()),
             }

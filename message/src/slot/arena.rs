@@ -14,6 +14,7 @@
 //! | 64 Ki | list heads of the directory |
 //! | 128 Ki | entries of the directory |
 //! | 8 Mi | units, beginning with number 1 |
+//! | the last 16 Mi | the [any-source queue](crate::receive_queue::any_source) |
 
 use tasuki_core::base::error_hint::ARENA_OF_MESSAGES;
 use tasuki_core::base::{Cause, Rank, Result};
@@ -29,8 +30,12 @@ pub(crate) const LINES: usize = 2 * UNIT_SLOTS;
 /// Bytes of a unit.
 pub(crate) const UNIT: u64 = LINES as u64 * SLOT_LINE;
 const UNITS: u64 = 8 << 20;
+/// Bytes for the any-source queue.
+pub(crate) const ANY_SOURCE_BYTES: u64 = 16 << 20;
+/// Offset of the any-source queue.
+pub(crate) const ANY_SOURCE: u64 = ARENA_BYTES - ANY_SOURCE_BYTES;
 /// Number of units of a rank.
-const UNITS_MAX: u64 = (ARENA_BYTES - UNITS) / UNIT;
+const UNITS_MAX: u64 = (ANY_SOURCE - UNITS) / UNIT;
 const _: () = assert!(UNITS_MAX <= u16::MAX as u64, "a unit's number has 16 bits in `ref_count.rs`");
 
 const FREE: u64 = 0;

@@ -1,6 +1,7 @@
 //! Requests of sends and receives, and the calls of messages that few programs need. The others are methods of
 //! [`Communicator`](crate::Communicator) and [`Scope`](crate::Scope).
 
+mod any_source;
 mod buffered_sends;
 mod job_memory;
 mod receive_queue;
@@ -12,6 +13,7 @@ pub(crate) mod scope_values;
 pub(crate) mod slot;
 
 pub use crate::member::Peer;
+pub use any_source::{MessagesFromAny, RecvAnyRequest};
 pub use buffered_sends::{check_send_buffer, set_buffered, set_send_buffer};
 pub use job_memory::{recv_into, send_from};
 pub use receive_queue::{ReceiveQueue, ReceiveQueueAddress, ReceiveQueueSender};

@@ -1,7 +1,7 @@
 //! Receive queues: messages from any rank, in memory that the receiver bounds.
 
 use crate::collective::Data;
-use crate::message::slot::{Received, Slot, bytes};
+use crate::message::slot::{Received, Slot, bytes, room_for};
 use crate::{Job, Member, Pod, Rank, Result};
 use std::fmt;
 use tasuki_core::base::{Cause, ValueKind};
@@ -181,7 +181,7 @@ impl Job {
 
 fn wanted<T: 'static>(slot: Slot) -> Wanted {
     let slot = (slot != Slot::ANY).then(|| slot.word());
-    Wanted { slot, context: 0, kind: ValueKind::of::<T>() }
+    Wanted { call: "recv", slot, context: 0, kind: ValueKind::of::<T>() }
 }
 
 impl ReceiveQueue {
@@ -239,18 +239,6 @@ impl ReceiveQueue {
     }
 }
 
-/// Makes room for a message of that many bytes.
-fn room_for<T: Pod>(values: &mut Vec<T>, len: u64) -> Result<&mut [u8], Cause> {
-    let (size, len) = (size_of::<T>().max(1), len as usize);
-    if !len.is_multiple_of(size) {
-        let text =
-            format!("the message has {len} bytes, which are no whole number of values of {size} bytes");
-        return Err(Cause::Argument(text));
-    }
-    values.resize(len / size, T::zeroed());
-    Ok(bytemuck::cast_slice_mut(values))
-}
-
 fn received<T>(got: tasuki_message::Received) -> Received {
     let count = got.len / bytes::<T>(1).max(1);
     Received { slot: Slot(got.slot as usize), source: Member(got.source.0), count: count as usize }
@@ -275,6 +263,6 @@ impl ReceiveQueueSender {
             let cause = Cause::Argument("a message needs a slot of 0 to 4,294,967,293".into());
             return Err(self.job.worker.fault(cause, || format!("send(to the {})", self.address())));
         }
-        self.inner.send(bytes, ValueKind::of::<D::Value>(), slot.word(), 0)
+        self.inner.send(bytes, ValueKind::of::<D::Value>(), slot.word())
     }
 }

@@ -1,7 +1,8 @@
 //! The slots of messages, and what a receive returns about its message.
 
+use crate::engine::Cause;
 use crate::member::{Peer, about, place_of};
-use crate::{Communicator, Error, Member, Result};
+use crate::{Communicator, Error, Member, Pod, Result};
 use tasuki_message::{Context, TypedSlot};
 
 /// A message slot: what other libraries call a tag. A slot is the message channel of one sender, one receiver and one
@@ -157,6 +158,18 @@ pub(crate) fn received_values(
         return Err(context.partial_value(got, size));
     }
     Ok(Received { slot, source, count: (got.len / size) as usize })
+}
+
+/// Makes room for a message of that many bytes.
+pub(crate) fn room_for<T: Pod>(values: &mut Vec<T>, len: u64) -> Result<&mut [u8], Cause> {
+    let (size, len) = (size_of::<T>().max(1), len as usize);
+    if !len.is_multiple_of(size) {
+        let text =
+            format!("the message has {len} bytes, which are no whole number of values of {size} bytes");
+        return Err(Cause::Argument(text));
+    }
+    values.resize(len / size, T::zeroed());
+    Ok(bytemuck::cast_slice_mut(values))
 }
 
 pub(crate) fn bytes<T>(count: usize) -> u64 {

@@ -3,9 +3,9 @@
 use crate::engine::Cause;
 use crate::{Error, Result};
 use std::time::Duration;
-use tasuki_core::bootstrap::Settings;
 use tasuki_core::bootstrap::environment_variables as names;
 use tasuki_core::bootstrap::helper_setting::Helper as Wanted;
+use tasuki_core::bootstrap::{AnySourceSize, Settings};
 use tasuki_schedule::Selection;
 
 /// The options of a rank.
@@ -21,6 +21,8 @@ pub(crate) struct RankOptions {
     pub(crate) call_timeout: Option<Duration>,
     /// The capacity of its send buffer in bytes.
     pub(crate) send_buffer: Option<u64>,
+    /// The size of its any-source queue.
+    pub(crate) any_source: AnySourceSize,
 }
 
 impl RankOptions {
@@ -34,7 +36,7 @@ impl RankOptions {
         let forced = settings.collectives.parse();
         let forced = forced.map_err(|why| wrong(names::COLLECTIVES, &settings.collectives, why))?;
         let selection = Selection { costs, forced, per_processor, has_no_helper: false };
-        let Settings { helper, abort_on_failure, call_timeout, send_buffer, .. } = *settings;
-        Ok(RankOptions { helper, selection, abort_on_failure, call_timeout, send_buffer })
+        let Settings { helper, abort_on_failure, call_timeout, send_buffer, any_source, .. } = *settings;
+        Ok(RankOptions { helper, selection, abort_on_failure, call_timeout, send_buffer, any_source })
     }
 }

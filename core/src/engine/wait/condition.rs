@@ -16,9 +16,9 @@ pub trait WaitEvent: Send + Sync + Debug {
     /// Returns the only rank that can cause the event, and the stage from which on that rank will not.
     fn impossible_after(&self) -> Option<(Rank, RankStage)>;
 
-    /// Returns true if the event needs any of the other ranks, and none in particular.
-    fn needs_another_rank(&self) -> bool {
-        false
+    /// Returns the ranks of which any one can cause the event, if it needs one of several.
+    fn needs_one_of(&self) -> OneOf<'_> {
+        OneOf::NoRanks
     }
 
     /// Returns true if reports show a wait for it. A thread that only serves waits for nothing that ends by itself.
@@ -36,6 +36,17 @@ pub trait WaitEvent: Send + Sync + Debug {
     fn needs_message_of(&self) -> Option<Rank> {
         None
     }
+}
+
+/// Ranks of which any one can cause an event. The waiting rank itself does not count.
+#[derive(Clone, Copy, Debug)]
+pub enum OneOf<'r> {
+    /// The event does not need one of several ranks.
+    NoRanks,
+    /// All ranks of the job.
+    AllRanks,
+    /// These ranks.
+    Ranks(&'r [Rank]),
 }
 
 /// The condition that a thread of a rank waits for.

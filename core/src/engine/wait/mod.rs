@@ -16,7 +16,7 @@ mod progress;
 
 use crate::base::{Cause, Rank, Result};
 use crate::engine::command_queue::QueuePoller;
-use crate::engine::wait::condition::{Condition, WaitEvent};
+use crate::engine::wait::condition::{Condition, OneOf, WaitEvent};
 use crate::engine::wait::deadline::Deadline;
 use crate::engine::wait::platform::Pause;
 use crate::engine::wait::probe::wait_probe_is_urgent;
@@ -255,10 +255,17 @@ impl Worker {
     /// Returns a cause if all ranks that could raise the signal have left. Checks the condition once more after that.
     fn peers_left(&self, condition: &Condition) -> Option<Cause> {
         let is_gone = |rank: Rank| self.node_state().rank_state(rank).stage() >= RankStage::Leaving;
-        let mut others = Rank::all(self.size()).filter(|&rank| rank != self.rank());
+        let is_other = |rank: &Rank| *rank != self.rank();
+        let mut others = Rank::all(self.size()).filter(is_other);
         if let Condition::Event(event) = condition {
-            let last =
-                others.clone().next_back().filter(|_| event.needs_another_rank() && others.all(is_gone));
+            let last = match event.needs_one_of() {
+                OneOf::NoRanks => None,
+                OneOf::AllRanks => others.clone().next_back().filter(|_| others.all(is_gone)),
+                OneOf::Ranks(ranks) => {
+                    let mut others = ranks.iter().copied().filter(is_other);
+                    others.clone().next_back().filter(|_| others.all(is_gone))
+                }
+            };
             let left = last.filter(|_| !event.happened()).map(|peer| Cause::PeerLeft { peer });
             return left.or_else(|| self.left_before(&**event));
         }

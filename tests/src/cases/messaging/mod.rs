@@ -1,5 +1,6 @@
 //! Cases of messages.
 
+pub mod any_source;
 pub mod cancelled_messages;
 pub mod dropped_receives;
 pub mod interrupted_messages;

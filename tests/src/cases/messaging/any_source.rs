@@ -1,0 +1,471 @@
+//! Messages whose receiver does not name the sender: send_any and recv_any.
+
+use crate::exchange::effort;
+use crate::pattern;
+use std::sync::Mutex;
+use std::time::Duration;
+use tasuki::engine::Cause;
+use tasuki::{Communicator, ErrorKind, Job, Member, Rank, Request, Result, Slot, block_on};
+
+const SHORT: Duration = Duration::from_millis(5);
+const FIRST: Rank = Rank(0);
+
+/// The values of a message: its sender, its number, and numbers that follow from both.
+fn message(from: usize, number: u64, values: usize) -> Vec<u64> {
+    let rest = (2..values.max(2) as u64).map(|at| from as u64 * 1_000_003 + number * 101 + at);
+    [from as u64, number].into_iter().chain(rest).collect()
+}
+
+/// The number of values of a message: some fit in a line, some in a buffer, and a few in neither.
+fn values_of(number: u64) -> usize {
+    [2, 3, 4, 5, 32, 2, 33, 900][number as usize % 8]
+}
+
+fn last(job: &Job) -> Rank {
+    Rank(job.size() - 1)
+}
+
+fn is_last(job: &Job) -> bool {
+    job.rank() == last(job)
+}
+
+/// More messages than the queue has buffers, from all ranks to all, each once, those of a sender in their order.
+pub fn g_any_source_messages_keep_their_order(job: &Job) -> Result<()> {
+    let (world, count) = (job.world(), effort(job, 150, 40) as u64);
+    if job.size() == 1 {
+        for number in 0..count {
+            let sent = message(0, number, 2 + number as usize % 30);
+            world.send_any(&sent, FIRST, Slot(number as usize % 3))?;
+            assert_eq!(world.recv_any_vec::<u64>(Slot::ANY)?.0, sent);
+        }
+        return Ok(());
+    }
+    if job.rank() != FIRST {
+        for number in 0..count {
+            world.send_any(
+                &message(job.rank().0, number, values_of(number)),
+                FIRST,
+                Slot(number as usize % 5),
+            )?;
+        }
+        return job.barrier();
+    }
+    let (mut next, before) = (vec![0; job.size()], job.memory().any_source);
+    for received in 0..count * (job.size() as u64 - 1) {
+        if received % 50 == 0 {
+            job.compute(Duration::from_micros(300)); // senders wait
+        }
+        let (values, got) = world.recv_any_vec::<u64>(Slot::ANY)?;
+        let number = std::mem::replace(&mut next[got.source.0], values[1] + 1);
+        assert_eq!(values, message(got.source.0, number, values_of(number)), "from member {}", got.source);
+        assert_eq!((got.slot, got.count), (Slot(number as usize % 5), values.len()));
+    }
+    assert!(next[1..].iter().all(|&numbers| numbers == count), "{next:?}");
+    assert_eq!(world.try_recv_any_vec::<u64>(Slot::ANY)?, None);
+    let after = job.memory().any_source;
+    assert!(after - before <= 64 * (256 + 64), "the queue is bounded: {before}, then {after}");
+    job.barrier()
+}
+
+/// A receive of a slot takes the oldest message with it, also behind others.
+pub fn g_any_source_slots_in_any_order(job: &Job) -> Result<()> {
+    let world = job.world();
+    for round in 0..20_u64 {
+        if is_last(job) {
+            for slot in 0..8 {
+                world.send_any(&[round, slot as u64, 0, 0, 0, slot as u64], FIRST, Slot(slot << 20))?;
+            }
+        }
+        if job.rank() == FIRST {
+            for slot in [7, 3, 4, 6, 5, 2, 1, 0] {
+                let mut values = [0; 6];
+                let got = world.recv_any(&mut values, Slot(slot << 20))?;
+                assert_eq!((got.slot, got.source.0, got.count), (Slot(slot << 20), last(job).0, 6));
+                assert_eq!(values, [round, slot as u64, 0, 0, 0, slot as u64]);
+            }
+        }
+    }
+    job.barrier()
+}
+
+/// G10: send_any never meets recv, and send never meets recv_any, on equal slots.
+pub fn g10_any_source_never_meets_named(job: &Job) -> Result<()> {
+    let (world, peer) = (job.world(), last(job));
+    for round in 0..10_u64 {
+        for named_first in [true, false] {
+            let mut named = None;
+            if is_last(job) {
+                if named_first {
+                    named = Some(world.isend(vec![round, 1], FIRST, Slot(3))?);
+                }
+                world.send_any(&[round, 2], FIRST, Slot(3))?;
+                if !named_first {
+                    named = Some(world.isend(vec![round, 1], FIRST, Slot(3))?);
+                }
+            }
+            if job.rank() == FIRST {
+                let (mut one, mut other) = ([0_u64; 2], [0_u64; 2]);
+                if round % 2 == 0 {
+                    world.recv_any(&mut one, Slot(3))?;
+                    assert_eq!(world.try_recv_any_vec::<u64>(Slot::ANY)?, None);
+                    world.recv(&mut other, peer, Slot::ANY)?;
+                } else {
+                    world.recv(&mut other, peer, Slot(3))?;
+                    world.recv_any(&mut one, Slot::ANY)?;
+                }
+                assert_eq!((one, other), ([round, 2], [round, 1]));
+            }
+            named.map_or(Ok(Vec::new()), |mut named| named.wait())?;
+        }
+    }
+    // Nothing but messages of the other kind is there.
+    if is_last(job) {
+        world.send_any(&[1_u64], FIRST, Slot(0))?;
+    }
+    job.barrier()?;
+    if job.rank() == FIRST {
+        let error = world.within(SHORT).recv(&mut [0_u64], peer, Slot(0)).expect_err("another kind");
+        assert!(error.is_timeout(), "{error}");
+        assert_eq!(world.recv_any_vec::<u64>(Slot(0))?.0, [1]);
+    }
+    job.barrier()
+}
+
+/// Messages of different communicators never meet; a communicator names its members.
+pub fn g13_any_source_of_two_communicators(job: &Job) -> Result<()> {
+    let world = job.world();
+    let (dup, reversed) = (world.dup()?, world.split((0, -(job.rank().0 as isize)))?);
+    let of = |communicator: &Communicator, what: u64, to: Rank| {
+        communicator.send_any(&[what, job.rank().0 as u64], to, Slot(1))
+    };
+    job.ranks().try_for_each(|to| {
+        of(&reversed, 3, to)?;
+        of(&dup, 2, to)?;
+        of(world, 1, to)
+    })?;
+    for (communicator, what) in [(world, 1), (&dup, 2), (&reversed, 3)] {
+        let mut seen = vec![false; job.size()];
+        for _ in 0..job.size() {
+            let (values, got) = communicator.recv_any_vec::<u64>(Slot(1))?;
+            let rank = values[1] as usize;
+            assert_eq!(values[0], what);
+            let member = if what == 3 { job.size() - 1 - rank } else { rank };
+            assert_eq!(got.source, Member(member));
+            assert!(!std::mem::replace(&mut seen[rank], true));
+        }
+        assert_eq!(communicator.try_recv_any_vec::<u64>(Slot(1))?, None);
+    }
+    reversed.send_any(&5_u64, Member(0), Slot(9))?;
+    if is_last(job) {
+        let all: u64 =
+            (0..job.size()).map(|_| Ok(reversed.recv_any_vec::<u64>(Slot(9))?.0[0])).sum::<Result<_>>()?;
+        assert_eq!(all, 5 * job.size() as u64);
+    }
+    let nobody = reversed.send_any(&5_u64, Member(job.size()), Slot(9)).expect_err("no such member");
+    assert!(nobody.to_string().contains("send_any"), "{nobody}");
+    world.send_any(&5_u64, None::<Rank>, Slot(9))?;
+    let none = world.send_any(&5_u64, FIRST, Slot::ANY).expect_err("a send needs a slot");
+    assert_eq!(none.kind(), ErrorKind::Misuse, "{none}");
+    job.barrier()
+}
+
+/// A long message stays at its sender until it is received, also into too little room or as another type at first.
+pub fn g15_any_source_misfits_lose_no_message(job: &Job) -> Result<()> {
+    let world = job.world();
+    for len in [3, 30, 20_000] {
+        if job.rank() == FIRST {
+            let mut next = vec![0_u64; job.size()];
+            for received in 0..3 * (job.size() - 1) {
+                if received % 2 == 0 {
+                    let error = world.recv_any(&mut [0_u64; 2], Slot::ANY).expect_err("too little room");
+                    assert!(matches!(error.cause(), Cause::Truncated { .. }), "{error}");
+                    assert!(error.to_string().contains("recv_any(any slot from any rank)"), "{error}");
+                    let error = world.recv_any_vec::<u32>(Slot(0)).expect_err("another type");
+                    assert!(matches!(error.cause(), Cause::TypeMismatch { .. }), "{error}");
+                    let error = world.irecv_any::<u32>(Slot(0)).wait().expect_err("another type");
+                    assert!(matches!(error.cause(), Cause::TypeMismatch { .. }), "{error}");
+                }
+                let mut values = vec![0; len + 5];
+                let got = world.recv_any(&mut values, Slot(0))?;
+                assert_eq!(got.count, len);
+                assert!(values[..len] == message(got.source.0, next[got.source.0], len), "{}", got.source);
+                assert_eq!(values[len..], [0; 5]);
+                next[got.source.0] += 1;
+            }
+        } else {
+            (0..3)
+                .try_for_each(|number| world.send_any(&message(job.rank().0, number, len), FIRST, Slot(0)))?;
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// G17: a request that is dropped has taken no message, whether it had found one or not, and messages keep their order.
+pub fn g17_dropped_any_source_receives_lose_nothing(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    let next = job.rank_after(1);
+    for len in [2, 20, 32] {
+        drop(world.irecv_any::<u64>(Slot::ANY)); // nothing was sent
+        let mut pending = world.irecv_any::<u64>(Slot(7));
+        assert!(!pending.test());
+        for number in 0..6 {
+            world.send_any(&message(me.0, number, len), next, Slot(number as usize % 2))?;
+        }
+        let from = job.rank_after(-1).0;
+        let mut taken: Vec<_> = (0..4).map(|_| world.irecv_any::<u64>(Slot::ANY)).collect();
+        while !taken.iter_mut().all(|request| request.test()) {}
+        assert_eq!(taken.remove(0).wait()?.0, message(from, 0, len));
+        // The oldest goes back last.
+        while let Some(request) = taken.pop().filter(|_| len != 20) {
+            drop(request);
+        }
+        drop(taken);
+        assert!(!pending.test());
+        for number in [1, 3, 2, 4, 5] {
+            let (values, got) = world.recv_any_vec::<u64>(Slot(number as usize % 2))?;
+            assert_eq!((values, got.source), (message(from, number, len), Member(from)));
+        }
+        drop(pending);
+        job.barrier()?;
+    }
+    // One that goes back between others.
+    (0..3).try_for_each(|number| world.send_any(&message(me.0, number, 2), next, Slot(number as usize)))?;
+    let mut taken = world.irecv_any::<u64>(Slot(1));
+    while !taken.test() {}
+    drop(taken);
+    for number in 0..3 {
+        assert_eq!(world.recv_any_vec::<u64>(Slot::ANY)?.0, message(job.rank_after(-1).0, number, 2));
+    }
+    job.barrier()?;
+    // A long one, fetched and put back.
+    if is_last(job) && job.size() > 1 {
+        world.send_any(&pattern::bytes(5, 100_000), FIRST, Slot(0))?;
+    }
+    if job.rank() == FIRST && job.size() > 1 {
+        let mut request = world.irecv_any::<u8>(Slot(0));
+        while !request.test() {}
+        drop(request);
+        let (bytes, got) = world.recv_any_vec::<u8>(Slot::ANY)?;
+        pattern::check(&bytes, 5, "after a dropped receive");
+        assert_eq!(got.source.0, last(job).0);
+    }
+    job.barrier()
+}
+
+/// G17: a message that goes back wakes a thread that waits for it.
+pub fn g17_a_message_that_goes_back_wakes_a_thread(job: &Job) -> Result<()> {
+    let world = job.world();
+    for len in [2, 20] {
+        world.send_any(&message(3, 4, len), job.rank(), Slot(7))?;
+        let mut request = world.irecv_any::<u64>(Slot(7));
+        assert!(request.test());
+        let request = Mutex::new(Some(request));
+        let received = job.threads(2, |thread| {
+            if thread == 0 {
+                return world.within(Duration::from_secs(10)).recv_any_vec::<u64>(Slot(7)).map(Some);
+            }
+            job.compute(Duration::from_millis(5));
+            drop(request.lock().expect("nobody has panicked").take());
+            Ok(None)
+        })?;
+        let received = received.into_iter().collect::<Result<Vec<_>>>()?;
+        assert_eq!(received[0].as_ref().expect("it came").0, message(3, 4, len));
+    }
+    job.barrier()
+}
+
+/// Calls with a time limit leave nothing behind: a receive takes nothing, a send sends nothing and stops nobody.
+pub fn g_any_source_time_limits(job: &Job) -> Result<()> {
+    let (world, limited) = (job.world(), job.world().within(SHORT));
+    let error = limited.recv_any_vec::<u64>(Slot(0)).expect_err("nothing was sent");
+    assert!(error.is_timeout() && error.to_string().contains("recv_any(slot 0 from any rank)"), "{error}");
+    let mut request = world.irecv_any::<u64>(Slot(0));
+    assert!(request.wait_timeout(SHORT)?.is_none());
+    job.barrier()?;
+    let mut sent = 0_u64;
+    if is_last(job) {
+        let error = loop {
+            match limited.send_any(&message(job.rank().0, sent, 2 + sent as usize % 20), FIRST, Slot(1)) {
+                Ok(()) => sent += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(error.is_timeout() && error.to_string().contains("send_any("), "{error}");
+        assert_eq!(sent, 64, "the queue has so many buffers");
+        let error =
+            limited.send_any(&message(job.rank().0, 99, 400), FIRST, Slot(1)).expect_err("nobody receives");
+        assert!(error.is_timeout(), "{error}");
+    }
+    let mut sent = [sent];
+    world.bcast(&mut sent, last(job))?;
+    if job.rank() == FIRST {
+        for number in 0..sent[0] {
+            let (values, _) = world.recv_any_vec::<u64>(Slot(1))?;
+            assert_eq!(values, message(last(job).0, number, 2 + number as usize % 20));
+        }
+    }
+    job.barrier()?;
+    // What was given up has not come, and holds up nobody, though the rank that gave it up sends no more: there are more
+    // messages than buffers.
+    if job.rank() != FIRST && !is_last(job) {
+        (0..80_u64).try_for_each(|number| world.send_any(&number, FIRST, Slot(1)))?;
+    }
+    if job.rank() == FIRST {
+        for number in 0..80 * job.size().saturating_sub(2).max(1) as u64 {
+            if job.size() < 3 {
+                world.send_any(&number, FIRST, Slot(1))?;
+            }
+            world.recv_any_vec::<u64>(Slot(1))?;
+        }
+        assert_eq!(world.try_recv_any_vec::<usize>(Slot::ANY)?, None);
+        let mut request = request;
+        world.send_any(&1_u64, FIRST, Slot(0))?;
+        assert_eq!(request.wait()?.0, [1]);
+        assert!(request.wait().is_err_and(|error| error.kind() == ErrorKind::Misuse));
+    }
+    job.barrier()
+}
+
+/// If messages of other slots fill the queue, the oldest are copied out; when there is no room for that either, the receive
+/// fails, and no message is lost.
+pub fn f10_other_slots_fill_the_any_source_queue(job: &Job) -> Result<()> {
+    let world = job.world();
+    let all = 400_u64;
+    if job.size() == 1 {
+        return Ok(());
+    }
+    if is_last(job) {
+        (0..all).try_for_each(|number| world.send_any(&message(job.rank().0, number, 32), FIRST, Slot(1)))?;
+    } else if job.rank() == FIRST {
+        let error = world.recv_any_vec::<u64>(Slot(2)).expect_err("no message has that slot");
+        assert!(matches!(error.cause(), Cause::Full { .. }), "{error}");
+        assert!(error.to_string().contains("recv_any(slot 2 from any rank)"), "{error}");
+        for number in 0..all {
+            assert_eq!(world.recv_any_vec::<u64>(Slot(1))?.0, message(last(job).0, number, 32));
+        }
+    }
+    job.barrier()
+}
+
+/// A receive ends when no other member is left, though other ranks are, and so does an iterator. What was sent before comes.
+pub fn g_any_source_ends_when_all_other_members_have_left(job: &Job) -> Result<()> {
+    let world = job.world();
+    let pairs = world.split(usize::from(job.rank().0 > 1))?; // ranks 0 and 1, and the others
+    match job.rank().0 {
+        0 if job.size() > 1 => {
+            let mut got = Vec::new();
+            for message in pairs.messages_from_any::<u64>(Slot::ANY) {
+                got.push(message?.0);
+            }
+            assert_eq!(got, [message(1, 0, 2), message(1, 1, 9), message(1, 2, 400)]);
+            let error = pairs.recv_any_vec::<u64>(Slot(4)).expect_err("the only other member has left");
+            assert!(matches!(error.cause(), Cause::PeerLeft { peer: Rank(1) }), "{error}");
+            assert!(error.to_string().contains("rank 0: recv_any(slot 4 from any rank)"), "{error}");
+            let error = pairs.irecv_any::<u64>(Slot(4)).wait().expect_err("the only other member has left");
+            assert!(matches!(error.cause(), Cause::PeerLeft { peer: Rank(1) }), "{error}");
+            let error = pairs.send_any(&1, Rank(1), Slot(4)).expect_err("it has left");
+            assert!(matches!(error.cause(), Cause::PeerLeft { peer: Rank(1) }), "{error}");
+            assert_eq!(block_on(pairs.messages_from_any::<u64>(Slot::ANY).next_message()).map(drop_ok), None);
+            (2..job.size()).try_for_each(|rank| world.send_any(&9, Rank(rank), Slot(0)))
+        }
+        1 => {
+            let send = |number, len| pairs.send_any(&message(1, number, len), FIRST, Slot(number as usize));
+            send(0, 2).and_then(|()| send(1, 9)).and_then(|()| send(2, 400))
+        }
+        _ if job.size() > 1 => {
+            assert_eq!(world.recv_any_vec::<i32>(Slot(0))?.0, [9]);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn drop_ok<T>(_: Result<T>) {}
+
+/// Requests, tasks and iterators get messages, each one once.
+pub fn g_any_source_requests_and_tasks(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    let count = 3 * job.size() as u64;
+    let send_all = || {
+        (0..count).try_for_each(|number| {
+            let to = Rank((me.0 + number as usize) % job.size());
+            world.send_any(&message(me.0, number, 2 + number as usize), to, Slot(0))
+        })
+    };
+    let check = |messages: &mut Vec<Vec<u64>>| {
+        messages.sort();
+        let sent = (0..job.size()).flat_map(|from| (0..count).map(move |number| (from, number)));
+        let mine = sent.filter(|(from, number)| (from + *number as usize) % job.size() == me.0);
+        let mine: Vec<_> = mine.map(|(from, number)| message(from, number, 2 + number as usize)).collect();
+        assert_eq!(*messages, mine);
+        messages.clear();
+    };
+    let mut requests: Vec<_> = (0..count).map(|_| world.irecv_any::<u64>(Slot(0))).collect();
+    send_all()?;
+    let mut got: Vec<Vec<u64>> =
+        requests.iter_mut().map(|request| Ok(request.wait()?.0)).collect::<Result<_>>()?;
+    check(&mut got);
+    job.barrier()?;
+    send_all()?;
+    let two = async {
+        let (one, other) = (world.irecv_any::<u64>(Slot(0)), world.irecv_any::<u64>(Slot(0)));
+        Ok::<_, tasuki::Error>([other.await?.0, one.await?.0])
+    };
+    got.extend(pollster::block_on(two)?);
+    let mut messages = world.messages_from_any::<u64>(Slot(0));
+    for _ in 2..count {
+        got.push(messages.next().expect("nobody has left")?.0);
+    }
+    check(&mut got);
+    job.barrier()
+}
+
+/// Threads of a rank send to one receiver, and threads of the receiver receive. Those that wait stop nobody.
+pub fn g18_any_source_threads(job: &Job) -> Result<()> {
+    const THREADS: usize = 3;
+    let (world, count) = (job.world(), effort(job, 60, 20) as u64);
+    let senders = if job.size() == 1 { 1 } else { job.size() - 1 };
+    let sends = job.size() == 1 || job.rank() != FIRST;
+    let send = |thread: usize| -> Result<()> {
+        (0..count).try_for_each(|number| {
+            let sent = message(job.rank().0 * THREADS + thread, number, values_of(number));
+            world.send_any(&sent, FIRST, Slot(thread))
+        })
+    };
+    let receive = |thread: usize| -> Result<()> {
+        let mut next = vec![0; job.size() * THREADS];
+        for _ in 0..count * senders as u64 {
+            let (values, got) = world.recv_any_vec::<u64>(Slot(thread))?;
+            let number = std::mem::replace(&mut next[values[0] as usize], values[1] + 1);
+            assert_eq!(values, message(got.source.0 * THREADS + thread, number, values_of(number)));
+        }
+        Ok(())
+    };
+    let body = |thread: usize| match thread < THREADS {
+        true if sends => send(thread),
+        false if job.rank() == FIRST => receive(thread - THREADS),
+        _ => Ok(()),
+    };
+    job.threads(2 * THREADS, body)?.into_iter().collect::<Result<()>>()?;
+    job.barrier()
+}
+
+/// The queue takes no memory before the first message, and then as much as its size says.
+pub fn g_any_source_takes_memory_at_its_first_message(job: &Job) -> Result<()> {
+    let (world, before) = (job.world(), job.memory());
+    assert_eq!(before.any_source, 0);
+    job.barrier()?;
+    if job.rank() == FIRST {
+        assert_eq!(world.try_recv_any_vec::<u64>(Slot::ANY)?, None);
+        world.send_any(&message(0, 0, 9), FIRST, Slot(0))?;
+        let used = job.memory();
+        let tables = used.any_source - 64 * (256 + 64);
+        assert!((1..1000).contains(&tables), "{tables}");
+        assert!(used.file - before.file <= 5 * 4096, "{} pages", (used.file - before.file) / 4096);
+        assert_eq!(world.recv_any_vec::<u64>(Slot::ANY)?.0, message(0, 0, 9));
+    } else {
+        assert_eq!(job.memory().any_source, 0);
+    }
+    job.barrier()
+}

@@ -159,6 +159,8 @@ pub use job::Job;
 pub use member::Member;
 pub use memory::array::Array;
 pub use memory::pointer::GlobalPtr;
+#[cfg(feature = "serde")]
+pub use message::object::Object;
 pub use message::scope::Scope;
 pub use message::slot::{Received, Slot};
 pub use queue::Queue;

@@ -3,6 +3,8 @@
 
 mod buffered_sends;
 mod job_memory;
+#[cfg(feature = "serde")]
+pub(crate) mod object;
 mod receive_queue;
 pub(crate) mod request;
 pub(crate) mod scope;

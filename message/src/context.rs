@@ -628,6 +628,19 @@ impl Context {
         self.fault(Cause::Argument(text), call)
     }
 
+    /// Makes the error of a send, or of a receive, of that name. It names the peer.
+    #[cold]
+    pub fn call_failed(
+        &self,
+        cause: Cause,
+        (name, is_send): (&'static str, bool),
+        peer: Rank,
+        slot: u32,
+    ) -> Error {
+        let call = if is_send { self.to(name, peer, slot) } else { self.from(name, peer, slot) };
+        self.fault(cause, call).with_peer(Some(call.peer_rank()))
+    }
+
     #[cold]
     pub(crate) fn fault(&self, cause: Cause, call: CallInfo) -> Error {
         let names_peer = matches!(cause.kind(), ErrorKind::Disagreement | ErrorKind::TimedOut);

@@ -138,10 +138,10 @@ impl Communicator {
     /// sent as bytes, and their number is no multiple of the size of `T`, the message waits for the next receive of its
     /// slot, or of any slot.
     ///
-    /// Cost: that of a receive, without another round trip, and two or three allocations. The vector is made when the first bytes
+    /// Cost: that of a receive, without another round trip, and a few allocations. The vector is made when the first bytes
     /// have come, and the message is copied once, from the sender's ring into the vector. It never goes in place: where
-    /// [`recv`](Self::recv) of a long message lets the sender write into its buffer, as for job memory or above
-    /// `TASUKI_DIRECT_BYTES_MIN`, a receive that knows the length may be faster.
+    /// the sender of a long message writes into the buffer of [`recv`](Self::recv) itself (`TASUKI_DIRECT_BYTES_MIN`), a
+    /// receive that knows the length may be faster.
     ///
     /// ```
     /// use tasuki::{Rank, Slot};

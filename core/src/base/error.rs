@@ -884,6 +884,16 @@ mod tests {
             text(number),
             "the message has values of type f64, but the receive wants a type of the program"
         );
+        let objects = || mismatch(OBJECT, OBJECT);
+        assert_eq!(text(objects()), "the message has an object of another type than the receive wants");
+        assert_eq!(
+            text(objects().name_type("Object<app::Point>", false)),
+            "the message has an object of another type, but the receive wants Object<app::Point>"
+        );
+        assert_eq!(
+            text(mismatch(OBJECT, "u8").name_type("u8", false)),
+            "the message has an object, but the receive wants u8"
+        );
     }
 
     #[test]

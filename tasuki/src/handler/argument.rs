@@ -121,10 +121,7 @@ pub trait Outcome: sealed::Sealed + 'static {
     fn with_bytes<V>(owned: &Self::Owned, run: impl FnOnce(&[u8]) -> V) -> Result<V, Cause>;
     /// The result of `len` bytes that `fill` writes. The inner error: they are none.
     #[doc(hidden)]
-    fn read(
-        len: usize,
-        fill: impl FnOnce(&mut [u8]) -> Result<()>,
-    ) -> Result<Result<Self::Owned, Cause>>;
+    fn read(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Result<Self::Owned, Cause>>;
 }
 
 #[diagnostic::do_not_recommend]

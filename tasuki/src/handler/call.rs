@@ -228,7 +228,8 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
                 "a command carries at most 48 bytes: use command_at"
             )
         }
-        let too_long = |len| Cause::Argument(format!("a command carries at most 48 bytes, and this object has {len}"));
+        let too_long =
+            |len| Cause::Argument(format!("a command carries at most 48 bytes, and this object has {len}"));
         let inline = args.with_bytes(|bytes| Inline::of(bytes).ok_or_else(|| too_long(bytes.len())));
         let (args, checked) = match inline.flatten() {
             Ok(args) => (args, Ok(())),

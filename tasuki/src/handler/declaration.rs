@@ -217,9 +217,14 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
             Function::Fallible(run) => run(cx, args),
         });
         match outcome? {
-            Ok(value) => R::with_bytes(&value, |bytes| {
-                if into.set(bytes) { Ok(()) } else { call.set_long_result(bytes) }
-            })?,
+            Ok(value) => {
+                R::with_bytes(
+                    &value,
+                    |bytes| {
+                        if into.set(bytes) { Ok(()) } else { call.set_long_result(bytes) }
+                    },
+                )?
+            }
             Err(error) => Err(Cause::Program(error.cause().to_string())),
         }
     }

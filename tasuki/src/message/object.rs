@@ -46,8 +46,8 @@ pub struct Object<T>(pub T);
 pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Cause> {
     postcard::to_stdvec(value).map_err(|error| {
         Cause::Argument(format!(
-            "a value of type {} cannot be encoded ({error}); the encoding has no names of fields, so its `Serialize` must \
-             know the length of each sequence and map beforehand: no `#[serde(flatten)]`",
+            "a value of type {} cannot be encoded ({error}); either its own `Serialize` has failed, or it does not know the \
+             length of a sequence or map beforehand, as with `#[serde(flatten)]`",
             type_name::<T>()
         ))
     })
@@ -107,10 +107,8 @@ impl Communicator {
     pub fn send_object<T: Serialize + 'static>(&self, value: &T, to: impl Peer, slot: Slot) -> Result<()> {
         let Some(place) = place_of(self.messages(), to, "send_object")? else { return Ok(()) };
         let _limit = self.limited();
-        let bytes = encode(value).map_err(|cause| {
-            let call = || format!("send_object(slot {} to {place})", slot.0);
-            self.messages().worker().fault(cause, call)
-        })?;
+        let bytes = encode(value)
+            .map_err(|cause| self.messages().call_failed(cause, ("send_object", true), place, slot.word()))?;
         let sent = self.messages().send(&bytes, place, typed::<T>(slot));
         sent.map_err(|error| about(to, not_sent::<Object<T>>(error)))
     }
@@ -127,16 +125,14 @@ impl Communicator {
         slot: Slot,
     ) -> Result<(T, Received)> {
         let (messages, _limit) = (self.messages(), self.limited());
-        let fault = |cause, place: Rank| {
-            messages.worker().fault(cause, || format!("recv_object(slot {} from {place})", slot.0))
-        };
         let Some(place) = place_of(messages, from, "recv_object")? else {
             let text = "an object from None: nobody sends one";
             return Err(messages.worker().fault(Cause::Argument(text.into()), || "recv_object".into()));
         };
         let received = receive_vec::<u8>(messages, place, typed::<T>(slot));
         let (bytes, got) = received.map_err(|error| about(from, not_received::<Object<T>>(error)))?;
-        let value = decode_message(&bytes, |cause| fault(cause, place).with_peer(messages.rank_of(place)))?;
+        let failed = |cause| messages.call_failed(cause, ("recv_object", false), place, got.slot);
+        let value = decode_message(&bytes, failed)?;
         Ok((value, one(got.slot, got.source)))
     }
 }

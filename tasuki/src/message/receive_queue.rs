@@ -297,7 +297,9 @@ impl ReceiveQueueSender {
     pub(crate) fn send_bytes(&mut self, bytes: &[u8], kind: ValueKind, slot: Slot) -> Result<()> {
         let _limit = self.job.limited();
         if slot.word() >= tasuki_message::Context::NO_SLOT {
-            return Err(self.fault(Cause::Argument("a message needs a slot of 0 to 4,294,967,293".into()), "send"));
+            return Err(
+                self.fault(Cause::Argument("a message needs a slot of 0 to 4,294,967,293".into()), "send")
+            );
         }
         self.inner.send(bytes, kind, slot.word(), 0)
     }

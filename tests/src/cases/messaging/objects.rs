@@ -48,7 +48,7 @@ struct Stubborn;
 
 impl Serialize for Stubborn {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str("").and_then(|_| Err(serde::ser::Error::custom("it is stubborn")))
+        serializer.serialize_u8(0).and(Err(serde::ser::Error::custom("it is stubborn")))
     }
 }
 
@@ -107,17 +107,27 @@ pub fn g20_objects_match_their_type_only(job: &Job) -> Result<()> {
             // Bytes and numbers as objects.
             let mut sending = world.isend(text.clone().into_bytes(), to, slot)?;
             job.barrier()?;
-            disagreed(job, world.recv_object::<String>(from, named), &["u8", "Object<alloc::string::String>"]);
+            disagreed(
+                job,
+                world.recv_object::<String>(from, named),
+                &["u8", "Object<alloc::string::String>"],
+            );
             disagreed(job, sending.wait(), &["u8", "an object"]);
             job.barrier()?;
             // An object of another type. The sender may not be able to tell the types apart.
-            let mut receiving = world.irecv_vec::<u8>(from, named)?;
-            assert!(receiving.cancel());
             if job.rank().0.is_multiple_of(2) {
                 let _ = world.send_object(&text, to, slot);
-                disagreed(job, world.recv_object::<Shape>(from, named), &["an object of another type", "Shape"]);
+                disagreed(
+                    job,
+                    world.recv_object::<Shape>(from, named),
+                    &["an object of another type", "Shape"],
+                );
             } else {
-                disagreed(job, world.recv_object::<Shape>(from, named), &["an object of another type", "Shape"]);
+                disagreed(
+                    job,
+                    world.recv_object::<Shape>(from, named),
+                    &["an object of another type", "Shape"],
+                );
                 let _ = world.send_object(&text, to, slot);
             }
             job.barrier()?;
@@ -130,10 +140,11 @@ pub fn g20_objects_match_their_type_only(job: &Job) -> Result<()> {
 /// An object that cannot be encoded is not sent. One that does not decode is an error that says so, and is lost.
 pub fn g20_objects_that_do_not_decode_are_errors(job: &Job) -> Result<()> {
     let (world, to, from, slot) = (job.world(), next(job), previous(job), Slot(5));
-    let texts = ["send_object(slot 5 to", "Stubborn", "cannot be encoded", "it is stubborn"];
+    let texts =
+        ["send_object(slot 5 to rank", "Stubborn", "cannot be encoded", "its own `Serialize` has failed"];
     misused(job, world.send_object(&Stubborn, to, slot), &texts);
     let receive = || -> Result<()> {
-        let texts = ["recv_object(slot 5 from", "Lopsided", "do not decode", "must agree", "is lost"];
+        let texts = ["recv_object(slot 5 from rank", "Lopsided", "do not decode", "must agree", "is lost"];
         let error = misused(job, world.recv_object::<Lopsided>(from, slot), &texts);
         assert_eq!(error.peer(), Some(from), "{error}");
         assert_eq!(world.recv_object::<u64>(from, slot)?.0, 7, "the next one");
@@ -179,7 +190,8 @@ fn shapes_in_a_slot() -> Shape {
     Shape::Polygon(vec![(1.0, 2.0); 3])
 }
 
-const COUNT: Handler<Object<Vec<String>>, Object<HashMap<String, u64>>> = Handler::new("count objects", count);
+const COUNT: Handler<Object<Vec<String>>, Object<HashMap<String, u64>>> =
+    Handler::new("count objects", count);
 const FLIP: Handler<Object<Shape>, u64> = Handler::new("take an object", |_, Object(shape)| match shape {
     Shape::Group(shapes) => shapes.len() as u64,
     _ => 0,

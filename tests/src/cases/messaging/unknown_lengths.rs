@@ -85,12 +85,12 @@ pub fn g19_bytes_that_are_no_whole_values_wait(job: &Job) -> Result<()> {
     for (round, len) in [13, 1_001, 100_003].into_iter().enumerate() {
         let texts = [format!("the message has {len} bytes"), "waits for the next receive".to_owned()];
         let texts = [texts[0].as_str(), texts[1].as_str(), "or bytes", "recv_vec("];
-        for (turn, named) in [[slot; 4], [Slot::ANY; 4], [slot, Slot::ANY, slot, Slot::ANY], [
-            Slot::ANY,
-            slot,
-            Slot::ANY,
-            slot,
-        ]]
+        for (turn, named) in [
+            [slot; 4],
+            [Slot::ANY; 4],
+            [slot, Slot::ANY, slot, Slot::ANY],
+            [Slot::ANY, slot, Slot::ANY, slot],
+        ]
         .into_iter()
         .enumerate()
         {

@@ -55,7 +55,7 @@
 //! | send and receive messages | [`Communicator::send`], [`Communicator::recv`] of [`Job::world`] |
 //! | send and receive while I compute | [`Communicator::scope`] for borrowed buffers, [`Communicator::isend`] and [`Communicator::irecv`] for owned ones |
 //! | receive messages of unknown length | [`Communicator::recv_vec`], [`Communicator::irecv_vec`] |
-//! | send and receive values of any serde type (cargo feature `serde`) | `Communicator::send_object`, `Communicator::recv_object`, `Object` |
+//! | send and receive values of any serde type (cargo feature `serde`) | `Communicator::send_object`, `Communicator::recv_object`, `message::Object` |
 //! | receive from ranks that I do not know, in bounded memory | [`Job::receive_queue`], [`message::ReceiveQueue`] |
 //! | wait for all ranks | [`Communicator::barrier`] |
 //! | broadcast, reduce, gather or exchange values | [`Communicator::bcast`], [`Communicator::allreduce`], [`Communicator::gather`], [`Communicator::alltoall`] |
@@ -161,8 +161,6 @@ pub use job::Job;
 pub use member::Member;
 pub use memory::array::Array;
 pub use memory::pointer::GlobalPtr;
-#[cfg(feature = "serde")]
-pub use message::object::Object;
 pub use message::scope::Scope;
 pub use message::slot::{Received, Slot};
 pub use queue::Queue;

@@ -7,9 +7,9 @@ use std::hash::{Hash, Hasher};
 
 /// A type of values: the number types are told apart exactly, and all others by a hash of 20 bits.
 ///
-/// All ranks run one program, in which a type has one `TypeId`. `isize` and `usize` are the same as `i64` and `u64`. `u8`
-/// stands for bytes, which match values of any type. The kind of an encoded object is that of its type, apart from the
-/// kinds of plain values; bytes do not match it.
+/// All ranks run one program, in which a type has one `TypeId`. `isize` and `usize` are the same as `i64` and `u64`.
+/// `u8` stands for bytes, which match values of any type. The kind of an encoded object is that of its type, apart from
+/// the kinds of plain values; bytes do not match it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ValueKind(u32);
 
@@ -24,8 +24,8 @@ const OTHERS: u32 = 30;
 const OBJECTS: u32 = 4;
 const PLAIN: u32 = OTHERS - OBJECTS;
 
-/// The class of a type, for words that have no room for its kind: one class for each number type, 26 for all other types
-/// of plain values, and 4 for objects.
+/// The class of a type, for words that have no room for its kind: one class for each number type, 26 for all other
+/// types of plain values, and 4 for objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KindClass(u8);
 

@@ -16,6 +16,8 @@ pub(crate) mod slot;
 pub use crate::member::Peer;
 pub use buffered_sends::{check_send_buffer, set_send_buffer};
 pub use job_memory::{recv_into, send_from};
+#[cfg(feature = "serde")]
+pub use object::Object;
 pub use receive_queue::{ReceiveQueue, ReceiveQueueAddress, ReceiveQueueSender};
 pub use request::{RecvRequest, SendRequest};
 pub use scope_request::ScopeRequest;

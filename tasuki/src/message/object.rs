@@ -12,15 +12,17 @@ use std::any::type_name;
 use tasuki_core::base::ValueKind;
 use tasuki_message::TypedSlot;
 
-/// A value of a serde type as the argument or the result of a [`Handler`](crate::Handler). Needs the cargo feature `serde`.
+/// A value of a serde type as the argument or the result of a [`Handler`](crate::Handler). Needs the cargo feature
+/// `serde`.
 ///
-/// A handler takes `&Object<A>`. One that is declared to return `Object<R>` returns an `R`, and so does the wait for its
-/// reply. If the argument or the result cannot be encoded or decoded, the call fails with an error that says so, like one
-/// whose handler has failed.
+/// A handler takes `&Object<A>`. One that is declared to return `Object<R>` returns an `R`, and so does the wait for
+/// its reply. If the argument or the result cannot be encoded or decoded, the call fails with an error that says so,
+/// like one whose handler has failed.
 ///
 /// ```
 /// use std::collections::BTreeMap;
-/// use tasuki::{Handler, HandlerCx, Handlers, Object, Request};
+/// use tasuki::message::Object;
+/// use tasuki::{Handler, HandlerCx, Handlers, Request};
 ///
 /// fn count(_: &HandlerCx<'_>, Object(words): &Object<Vec<String>>) -> BTreeMap<String, usize> {
 ///     let mut counts = BTreeMap::new();
@@ -79,11 +81,11 @@ fn decode_message<T: DeserializeOwned>(bytes: &[u8], fault: impl FnOnce(Cause) -
 }
 
 impl Communicator {
-    /// Sends a value of any serde type to `to` on a slot. [`recv_object`](Self::recv_object) of the same type receives it.
-    /// Needs the cargo feature `serde`. A send to `None` returns at once ([`Peer`]).
+    /// Sends a value of any serde type to `to` on a slot. [`recv_object`](Self::recv_object) of the same type receives
+    /// it. Needs the cargo feature `serde`. A send to `None` returns at once ([`Peer`]).
     ///
-    /// Derive `Serialize` and `Deserialize` for types of the program. An object matches no receive of plain values, nor of
-    /// bytes: both sides get an error. Errors: those of [`send`](Self::send); the value cannot be encoded. Cost: the
+    /// Derive `Serialize` and `Deserialize` for types of the program. An object matches no receive of plain values, nor
+    /// of bytes: both sides get an error. Errors: those of [`send`](Self::send); the value cannot be encoded. Cost: the
     /// encoding into a vector, and a send of as many bytes.
     ///
     /// ```
@@ -113,12 +115,12 @@ impl Communicator {
         sent.map_err(|error| about(to, not_sent::<Object<T>>(error)))
     }
 
-    /// Receives a value of a serde type, which [`send_object`](Self::send_object) has sent from `from` on that slot, or on
-    /// any slot ([`Slot::ANY`]). Needs the cargo feature `serde`. The count of the result is 1.
+    /// Receives a value of a serde type, which [`send_object`](Self::send_object) has sent from `from` on that slot, or
+    /// on any slot ([`Slot::ANY`]). Needs the cargo feature `serde`. The count of the result is 1.
     ///
-    /// Errors: those of [`recv`](Self::recv), but for the length; the message is of another type, or no object; there is
-    /// no memory; `from` is `None`. If the bytes do not decode, because `Serialize` and `Deserialize` of the type do not
-    /// agree, the message is lost. Cost: that of [`recv_vec`](Self::recv_vec), and the decoding.
+    /// Errors: those of [`recv`](Self::recv), but for the length; the message is of another type, or no object; there
+    /// is no memory; `from` is `None`. If the bytes do not decode, because `Serialize` and `Deserialize` of the type do
+    /// not agree, the message is lost. Cost: that of [`recv_vec`](Self::recv_vec), and the decoding.
     pub fn recv_object<T: DeserializeOwned + 'static>(
         &self,
         from: impl Peer,
@@ -142,8 +144,8 @@ fn one(slot: u32, source: Rank) -> Received {
 }
 
 impl ReceiveQueueSender {
-    /// Sends a value of any serde type to the queue, with that slot. [`ReceiveQueue::recv_object`] of the same type receives
-    /// it. Needs the cargo feature `serde`.
+    /// Sends a value of any serde type to the queue, with that slot. [`ReceiveQueue::recv_object`] of the same type
+    /// receives it. Needs the cargo feature `serde`.
     ///
     /// Errors: those of [`send`](Self::send); the value cannot be encoded.
     pub fn send_object<T: Serialize + 'static>(&mut self, value: &T, slot: Slot) -> Result<()> {
@@ -155,8 +157,8 @@ impl ReceiveQueueSender {
 impl ReceiveQueue {
     /// Receives the oldest object with that slot, or of any slot ([`Slot::ANY`]). Needs the cargo feature `serde`.
     ///
-    /// Errors: those of [`recv_vec`](Self::recv_vec). A message of another type stays in the queue. One that does not decode,
-    /// because `Serialize` and `Deserialize` of its type do not agree, is lost.
+    /// Errors: those of [`recv_vec`](Self::recv_vec). A message of another type stays in the queue. One that does not
+    /// decode, because `Serialize` and `Deserialize` of its type do not agree, is lost.
     ///
     /// ```
     /// use tasuki::Slot;

@@ -5,7 +5,8 @@ use crate::expected_error::{disagreed, misused};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt::Debug;
-use tasuki::{ErrorKind, Handler, HandlerCx, Handlers, Job, Object, Rank, Request, Result, Slot};
+use tasuki::message::Object;
+use tasuki::{ErrorKind, Handler, HandlerCx, Handlers, Job, Rank, Request, Result, Slot};
 
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 enum Shape {

@@ -8,8 +8,8 @@ use tasuki::engine::Cause;
 use tasuki::message::set_send_buffer;
 use tasuki::{Job, Rank, Request, Result, Slot};
 
-/// Numbers of values: none, messages in the slot's line, and messages through a ring: of one chunk, of several, and longer
-/// than the ring.
+/// Numbers of values: none, messages in the slot's line, and messages through a ring: of one chunk, of several, and
+/// longer than the ring.
 fn counts(job: &Job) -> [usize; 6] {
     [0, 1, 6, 7, (100 << 10) / 8, if is_simulated(job) { 40_000 } else { 500_000 }]
 }
@@ -74,12 +74,12 @@ pub fn g19_messages_of_unknown_length_arrive(job: &Job) -> Result<()> {
     }
     let (nothing, received) = world.recv_vec::<u64>(None::<Rank>, slot)?;
     assert_eq!((nothing, received.count), (vec![], 0));
-    assert_eq!(world.irecv_vec::<u64>(None::<Rank>, slot)?.wait()?.0, []);
+    assert_eq!(world.irecv_vec::<u64>(None::<Rank>, slot)?.wait()?.0, Vec::<u64>::new());
     Ok(())
 }
 
-/// Bytes that are no whole number of values are an error, and wait for the next receive, whatever it names. The messages of
-/// the slot keep their order.
+/// Bytes that are no whole number of values are an error, and wait for the next receive, whatever it names. The
+/// messages of the slot keep their order.
 pub fn g19_bytes_that_are_no_whole_values_wait(job: &Job) -> Result<()> {
     let (world, to, from, slot) = (job.world(), next(job), previous(job), Slot(3));
     for (round, len) in [13, 1_001, 100_003].into_iter().enumerate() {

@@ -121,6 +121,20 @@ impl Communicator {
     /// Errors: those of [`recv`](Self::recv), but for the length; the message is of another type, or no object; there
     /// is no memory; `from` is `None`. If the bytes do not decode, because `Serialize` and `Deserialize` of the type do
     /// not agree, the message is lost. Cost: that of [`recv_vec`](Self::recv_vec), and the decoding.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let world = job.world();
+    ///     if job.rank() == 0 {
+    ///         return world.send_object(&(7_u8, vec![Some(1.5), None]), Rank(1), Slot(3));
+    ///     }
+    ///     let ((number, row), got) = world.recv_object::<(u8, Vec<Option<f64>>)>(Rank(0), Slot::ANY)?;
+    ///     assert_eq!((number, row, got.slot), (7, vec![Some(1.5), None], Slot(3)));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn recv_object<T: DeserializeOwned + 'static>(
         &self,
         from: impl Peer,
@@ -148,6 +162,17 @@ impl ReceiveQueueSender {
     /// receives it. Needs the cargo feature `serde`.
     ///
     /// Errors: those of [`send`](Self::send); the value cannot be encoded.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(1, |job| {
+    ///     let mut inbox = job.receive_queue(8, 64)?;
+    ///     job.open_receive_queue(inbox.address())?.send_object(&Some(String::from("in")), Slot(0))?;
+    ///     assert_eq!(inbox.recv_object::<Option<String>>(Slot(0))?.0.as_deref(), Some("in"));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn send_object<T: Serialize + 'static>(&mut self, value: &T, slot: Slot) -> Result<()> {
         let bytes = encode(value).map_err(|cause| self.fault(cause, "send_object"))?;
         self.send_bytes(&bytes, ValueKind::of_object::<T>(), slot)

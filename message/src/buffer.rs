@@ -1,6 +1,7 @@
 //! The buffer of a message.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 use tasuki_core::base::Cause;
 use tasuki_core::engine::{BufferUse, CachePolicy, RevocableBuffer, Started, Worker};
 use tasuki_core::segment::GlobalAddress;
@@ -12,14 +13,71 @@ pub enum MessageBuffer {
     Unregistered(Arc<RevocableBuffer>),
     /// Job memory of this rank: its address and length in bytes.
     Job(GlobalAddress, u64),
+    /// Memory that is made when the length of the message is known.
+    OnArrival(Arc<ArrivalBuffer>),
+}
+
+type Made = Result<Arc<RevocableBuffer>, Cause>;
+
+/// The buffer of a receive that does not know the length of its message. It is made when the message has met the
+/// receive, before the first byte is copied. No peer can write to it, so such a message never goes in place: it comes
+/// in the line, or through a ring.
+pub struct ArrivalBuffer {
+    /// A message consists of values of this size.
+    value_bytes: u64,
+    make: Box<dyn Fn(u64) -> Made + Send + Sync>,
+    made: OnceLock<Made>,
+}
+
+impl ArrivalBuffer {
+    /// Makes the buffer of a receive of values of `value_bytes` bytes each. `make` is called at most once, with the
+    /// length of the message. It returns a writable buffer of at least that length, which owns its bytes.
+    pub fn new(
+        value_bytes: usize,
+        make: impl Fn(u64) -> Result<Arc<RevocableBuffer>, Cause> + Send + Sync + 'static,
+    ) -> Arc<ArrivalBuffer> {
+        let value_bytes = value_bytes.max(1) as u64;
+        Arc::new(ArrivalBuffer { value_bytes, make: Box::new(make), made: OnceLock::new() })
+    }
+
+    /// Returns the buffer, if the message has met the receive.
+    fn made(&self) -> Option<&Arc<RevocableBuffer>> {
+        self.made.get().and_then(|made| made.as_ref().ok())
+    }
+}
+
+impl fmt::Debug for ArrivalBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArrivalBuffer").field("made", &self.made).finish_non_exhaustive()
+    }
 }
 
 impl MessageBuffer {
-    /// Returns the length in bytes.
+    /// Returns the length in bytes. A buffer that is not made yet has room for any message.
     pub fn len(&self) -> u64 {
         match self {
             MessageBuffer::Unregistered(buffer) => buffer.len() as u64,
             MessageBuffer::Job(_, len) => *len,
+            MessageBuffer::OnArrival(buffer) => buffer.made().map_or(u64::MAX, |made| made.len() as u64),
+        }
+    }
+
+    /// Makes the buffer for a message of that length, if it was not made yet.
+    #[inline]
+    pub(crate) fn make_for(&self, len: u64) -> Result<(), Cause> {
+        match self {
+            MessageBuffer::OnArrival(buffer) => {
+                buffer.made.get_or_init(|| (buffer.make)(len)).as_ref().map(drop).map_err(Cause::clone)
+            }
+            MessageBuffer::Unregistered(_) | MessageBuffer::Job(..) => Ok(()),
+        }
+    }
+
+    /// Returns the size of which the length of a message must be a multiple.
+    pub(crate) fn value_bytes(&self) -> u64 {
+        match self {
+            MessageBuffer::OnArrival(buffer) => buffer.value_bytes,
+            MessageBuffer::Unregistered(_) | MessageBuffer::Job(..) => 1,
         }
     }
 
@@ -35,6 +93,10 @@ impl MessageBuffer {
         match self {
             MessageBuffer::Unregistered(buffer) => buffer.enter().map(BufferAccess::Unregistered),
             MessageBuffer::Job(at, _) => Ok(BufferAccess::Job(*at)),
+            MessageBuffer::OnArrival(buffer) => match buffer.made() {
+                Some(made) => made.enter().map(BufferAccess::Unregistered),
+                None => Err(Cause::Bug("a buffer was used before it was made".into())),
+            },
         }
     }
 }
@@ -72,14 +134,16 @@ impl BufferAccess<'_> {
         }
     }
 
-    /// Starts to copy the first `len` bytes of another buffer to the start of this one.
+    /// Starts to copy the first `len` bytes of another buffer, which is program memory, to the start of this one.
     pub(crate) fn start_copy_of(
         &self,
         worker: &Worker,
-        bytes: &Arc<RevocableBuffer>,
+        bytes: &MessageBuffer,
         len: u64,
     ) -> Result<Started, Cause> {
-        let bytes = bytes.enter()?;
+        let BufferAccess::Unregistered(bytes) = bytes.enter()? else {
+            return Err(Cause::Bug("a message was kept in job memory".into()));
+        };
         match self {
             BufferAccess::Unregistered(used) => {
                 bytes.view().copy_to(used.view(), len as usize);

@@ -639,12 +639,36 @@ impl Context {
     /// Makes the error for a message whose length is not a multiple of `size` bytes.
     #[cold]
     pub fn partial_value(&self, got: Received, size: u64) -> Error {
-        let Received { slot, source, len } = got;
+        let call = self.from("recv", got.source, got.slot);
+        self.no_whole_number(got, size, "the buffer holds the data", call)
+    }
+
+    /// Makes the error for a kept message whose length is not a multiple of `size` bytes.
+    #[cold]
+    pub(crate) fn partial_message(&self, got: Received, size: u64, call: CallInfo) -> Error {
+        self.no_whole_number(got, size, "the message waits for the next receive", call)
+    }
+
+    fn no_whole_number(&self, got: Received, size: u64, place: &str, call: CallInfo) -> Error {
         let text = format!(
-            "the message has {len} bytes, which is not a multiple of the {size} bytes of a value: receive values of \
-             the type that was sent, or bytes; the buffer holds the data"
+            "the message has {} bytes, which is not a multiple of the {size} bytes of a value: receive values of \
+             the type that was sent, or bytes; {place}",
+            got.len
         );
-        self.fault(Cause::Argument(text), self.from("recv", source, slot))
+        self.fault(Cause::Argument(text), call)
+    }
+
+    /// Makes the error of a send, or of a receive, of that name. It names the peer.
+    #[cold]
+    pub fn call_failed(
+        &self,
+        cause: Cause,
+        (name, is_send): (&'static str, bool),
+        peer: Rank,
+        slot: u32,
+    ) -> Error {
+        let call = if is_send { self.to(name, peer, slot) } else { self.from(name, peer, slot) };
+        self.fault(cause, call).with_peer(Some(call.peer_rank()))
     }
 
     #[cold]

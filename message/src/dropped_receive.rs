@@ -1,8 +1,9 @@
 //! Receives that nobody waits for any more: their requests were dropped, their scope was cancelled, or the call that
 //! waited unwinds. A message that has met such a receive is kept for the next one. A short message stays in
 //! the line of its slot instead, and the contexts of collective calls keep nothing. A receive that is cancelled is
-//! withdrawn only if no message has met it.
+//! withdrawn only if no message has met it. A message that has no whole number of values for its receive is kept, too.
 
+use crate::buffer::MessageBuffer;
 use crate::call_info::CallInfo;
 use crate::context::Context;
 use crate::progress::operation::MessageOp;
@@ -11,7 +12,7 @@ use crate::protocol::outcome::Outcome;
 use crate::slot::bank::{ANY, SLOTS, SlotIndex, bank_number};
 use std::sync::Arc;
 use std::thread::panicking;
-use tasuki_core::engine::{Deadline, RevocableBuffer};
+use tasuki_core::engine::Deadline;
 
 impl Context {
     /// Ends the use of a receive that is not short, and frees its slot. If a message has met the receive, the message
@@ -87,7 +88,7 @@ impl Context {
     }
 
     /// Keeps the message of a receive, whose bytes are or will be in `bytes`. Frees its slot.
-    fn keep(&self, operation: &Arc<MessageOp>, bytes: Arc<RevocableBuffer>) {
+    fn keep(&self, operation: &Arc<MessageOp>, bytes: MessageBuffer) {
         let (bank, index) = (&operation.bank, operation.index);
         let (slot, was_kept) = match operation.end() {
             Some(Outcome::Done(done)) => (Some(done.slot), done.was_kept),

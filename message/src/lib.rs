@@ -25,7 +25,7 @@ mod request;
 mod slot;
 mod typed_slot;
 
-pub use buffer::MessageBuffer;
+pub use buffer::{ArrivalBuffer, MessageBuffer};
 pub use call_info::CallNames;
 pub use context::{Context, PostedRecv, Received, SentBank, SentShort};
 pub use preposted::PREPOSTED_SLOTS;

@@ -1,7 +1,7 @@
 //! Nonblocking sends and receives.
 
 use crate::blocking::{ShortArrival, is_of_kept};
-use crate::buffer::MessageBuffer;
+use crate::buffer::{ArrivalBuffer, MessageBuffer};
 use crate::call_info::CallInfo;
 use crate::context::{Context, PostedRecv, Received};
 use crate::progress::operation::MessageOp;
@@ -56,6 +56,8 @@ pub struct PendingRecv {
     kind: RecvKind,
     /// The operation that watches for a short message on behalf of a task that awaits it.
     watch: Mutex<Option<Arc<MessageOp>>>,
+    /// The size of which the length of the message must be a multiple. A message of another length is kept.
+    value_bytes: u64,
     /// The kept message that a short receive gets instead of one in the line.
     kept: OnceLock<(KeptMessage, Done)>,
     waited: bool,
@@ -170,7 +172,7 @@ impl Context {
         };
         let number = AtomicU32::new(posted.number());
         let kind = RecvKind::Short { number, room };
-        Ok(PendingRecv::new(self, call, (bank, index), kind))
+        Ok(PendingRecv::new(self, call, (bank, index), kind, 1))
     }
 
     /// Begins a receive whose message is not taken from the slot's line by [`PendingRecv::take`].
@@ -180,13 +182,46 @@ impl Context {
         from: Rank,
         slot: TypedSlot,
     ) -> Result<PendingRecv> {
-        let call = self.from("irecv", from, slot);
+        self.begin_receive(into, self.from("irecv", from, slot), false)
+    }
+
+    /// Begins a receive of a message of any length.
+    pub fn begin_recv_vec(
+        self: &Arc<Self>,
+        into: Arc<ArrivalBuffer>,
+        from: Rank,
+        slot: TypedSlot,
+    ) -> Result<PendingRecv> {
+        self.begin_receive(MessageBuffer::OnArrival(into), self.from("irecv_vec", from, slot), false)
+    }
+
+    /// Receives a message of any length. Blocks.
+    pub fn recv_vec(
+        self: &Arc<Self>,
+        into: Arc<ArrivalBuffer>,
+        from: Rank,
+        slot: TypedSlot,
+    ) -> Result<Received> {
+        let call = self.from("recv_vec", from, slot);
+        self.begin_receive(MessageBuffer::OnArrival(into), call, true)?.take(&mut [])
+    }
+
+    /// Begins a receive. `waits`: looks for its message as long as a blocking call does before others may step it.
+    fn begin_receive(
+        self: &Arc<Self>,
+        into: MessageBuffer,
+        call: CallInfo,
+        waits: bool,
+    ) -> Result<PendingRecv> {
         let (bank, index) = self.bank(call)?;
         self.occupy_receive(&bank, index, call)?;
+        let value_bytes = into.value_bytes();
         let receiving =
             self.receiving(into, &bank, index, call).inspect_err(|_| self.suspect(&bank, index))?;
-        let operation = self.start_receive(receiving, &bank, index);
-        let incoming = PendingRecv::new(self, call, (bank, index), RecvKind::Long(operation.clone()));
+        let attempts = if waits { self.worker.spins(Some(bank.peer)) } else { 0 };
+        let operation = self.start_receive(receiving, &bank, index, attempts);
+        let kind = RecvKind::Long(operation.clone());
+        let incoming = PendingRecv::new(self, call, (bank, index), kind, value_bytes);
         if !operation.is_over() {
             self.progress.add(&operation); // added after `incoming` exists, which withdraws it on an unwind
             self.look_for_kept(&operation);
@@ -235,11 +270,12 @@ impl Context {
         receiving: RecvProtocol,
         bank: &Arc<SlotBank>,
         index: SlotIndex,
+        attempts: u32,
     ) -> Arc<MessageOp> {
-        let mut protocol = ProtocolState::Receive(receiving);
-        match protocol.step(&self.worker, bank, index, &self.progress.rings) {
-            StepResult::Ended => MessageOp::ended(&self.progress.rings, bank, index, protocol),
-            StepResult::Waits { .. } => MessageOp::new(&self.progress.rings, bank, index, protocol, None),
+        let (mut protocol, rings) = (ProtocolState::Receive(receiving), &self.progress.rings);
+        match protocol.run(&self.worker, (bank, index), rings, attempts).is_some() {
+            true => MessageOp::ended(rings, bank, index, protocol),
+            false => MessageOp::new(rings, bank, index, protocol, None),
         }
     }
 
@@ -542,6 +578,7 @@ impl PendingRecv {
         call: CallInfo,
         (bank, index): (Arc<SlotBank>, SlotIndex),
         kind: RecvKind,
+        value_bytes: u64,
     ) -> PendingRecv {
         PendingRecv {
             context: context.clone(),
@@ -550,6 +587,7 @@ impl PendingRecv {
             index,
             kind,
             watch: Mutex::default(),
+            value_bytes,
             kept: OnceLock::new(),
             waited: false,
         }
@@ -635,7 +673,7 @@ impl PendingRecv {
         let (Ok(bytes), Some(into)) = (message.bytes.enter(), into.get_mut(..done.len as usize)) else {
             return Err(self.context.fault(Cause::Truncated { len: done.len, room }, self.call));
         };
-        bytes.view().read(0, into);
+        bytes.read(into).map_err(|cause| self.context.fault(cause, self.call))?;
         Ok(Received { slot: done.slot, source: self.bank.member, len: done.len })
     }
 
@@ -784,6 +822,12 @@ impl PendingRecv {
             }
             RecvKind::Long(operation) => {
                 let received = self.context.finish_receive(operation, self.call);
+                if let Ok(got) = &received
+                    && !got.len.is_multiple_of(self.value_bytes)
+                {
+                    self.context.abandon_receive(operation);
+                    return Err(self.context.partial_message(*got, self.value_bytes, self.call));
+                }
                 match &received {
                     Ok(_) if !operation.end().is_some_and(|end| is_of_kept(&end)) => operation.free_slot(),
                     _ => self.context.suspect(&self.bank, self.index),

@@ -4,7 +4,7 @@ use crate::collective::Data;
 use crate::engine::Cause;
 use crate::member::{about, place_of};
 use crate::message::Peer;
-use crate::message::request::{RecvRequest, SendRequest};
+use crate::message::request::{RecvRequest, SendRequest, receive_vec};
 use crate::message::slot::{Received, Slot, not_received, not_sent, received};
 use crate::start::Helper;
 use crate::{Error, Member, Pod, Rank, Request, Result};
@@ -131,6 +131,44 @@ impl Communicator {
         self.messages().recv(into, from, slot)
     }
 
+    /// Receives a message of any length from `from` on a slot, or on any slot ([`Slot::ANY`]), into a new vector. A receive
+    /// from `None` returns an empty one at once ([`Peer`]).
+    ///
+    /// Errors: those of [`recv`](Self::recv), but for the length; there is no memory for the message. If the message was
+    /// sent as bytes, and their number is no multiple of the size of `T`, the message waits for the next receive of its
+    /// slot, or of any slot.
+    ///
+    /// Cost: that of a receive, without another round trip, and a few allocations. The vector is made when the first bytes
+    /// have come, and the message is copied once, from the sender's ring into the vector. It never goes in place: where
+    /// the sender of a long message writes into the buffer of [`recv`](Self::recv) itself (`TASUKI_DIRECT_BYTES_MIN`), a
+    /// receive that knows the length may be faster.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let world = job.world();
+    ///     for count in [0, 6, 1_000_000] {
+    ///         if job.rank() == 0 {
+    ///             world.send(&vec![count; count], Rank(1), Slot(3))?;
+    ///         } else {
+    ///             let (values, got) = world.recv_vec::<usize>(Rank(0), Slot(3))?;
+    ///             assert_eq!((values, got.count), (vec![count; count], count));
+    ///         }
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn recv_vec<T: Pod>(&self, from: impl Peer, slot: Slot) -> Result<(Vec<T>, Received)> {
+        let Some(place) = place_of(self.messages(), from, "recv_vec")? else {
+            return Ok((Vec::new(), Received::nothing(slot)));
+        };
+        let _limit = self.limited();
+        let got = receive_vec(self.messages(), place, slot.of::<T>());
+        let (values, got) = got.map_err(|error| about(from, not_received::<T>(error)))?;
+        Ok((values, received::<T>(self.messages(), got)?))
+    }
+
     /// This communicator, with a limit on the time of each call that waits. [`Job::within`](crate::Job::within) says what
     /// a call leaves behind that has reached its limit.
     ///
@@ -194,6 +232,27 @@ impl Communicator {
     pub fn irecv<T: Pod>(&self, values: Vec<T>, from: impl Peer, slot: Slot) -> Result<RecvRequest<T>> {
         let place = place_of(self.messages(), from, "irecv")?;
         RecvRequest::new(self.messages(), values, place, slot).map_err(|error| about(from, error))
+    }
+
+    /// Begins a receive of a message of any length, like [`recv_vec`](Self::recv_vec). The request's wait, or `.await`, returns
+    /// its values; the slot is busy until then.
+    ///
+    /// ```
+    /// use tasuki::{Request, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let mut receive = job.world().irecv_vec::<u64>(job.rank_after(-1), Slot(0))?;
+    ///     job.world().send(&[1_u64, 2, 3], job.rank_after(1), Slot(0))?;
+    ///     assert_eq!(receive.wait()?.0, [1, 2, 3]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    ///
+    /// Does not wait, and loses no message when it is dropped, like [`irecv`](Self::irecv), whose errors it has. Later errors:
+    /// those of [`recv_vec`](Self::recv_vec).
+    pub fn irecv_vec<T: Pod>(&self, from: impl Peer, slot: Slot) -> Result<RecvRequest<T>> {
+        let place = place_of(self.messages(), from, "irecv_vec")?;
+        RecvRequest::of_any_length(self.messages(), place, slot).map_err(|error| about(from, error))
     }
 
     /// Sends values to one member, and receives from one, which may be the same member, on the same slot. Neither waits

@@ -1,10 +1,11 @@
 //! The pages of docs/guide, whose programs the doc tests compile and run. The programs of schedules.md draw pictures,
-//! which is a feature of this crate, so the examples test them.
+//! which is a feature of this crate, so the examples test them. A page may need a feature; all of the workspace's tests have
+//! it.
 
 macro_rules! pages {
-    ($($page:ident: $file:literal,)*) => {
+    ($($page:ident: $file:literal $(with $feature:literal)?,)*) => {
         $(
-            #[cfg(doctest)]
+            #[cfg(all(doctest $(, feature = $feature)?))]
             #[doc = include_str!(concat!("../../docs/guide/", $file))]
             mod $page {}
         )*
@@ -17,7 +18,7 @@ macro_rules! pages {
 
 pages! {
     mpi: "mpi.md",
-    messages: "messages.md",
+    messages: "messages.md" with "serde",
     collectives: "collectives.md",
     plans: "plans.md",
     one_sided: "one-sided.md",

@@ -54,6 +54,8 @@
 //! | know my rank and the number of ranks | [`Job::rank`], [`Job::size`] |
 //! | send and receive messages | [`Communicator::send`], [`Communicator::recv`] of [`Job::world`] |
 //! | send and receive while I compute | [`Communicator::scope`] for borrowed buffers, [`Communicator::isend`] and [`Communicator::irecv`] for owned ones |
+//! | receive messages of unknown length | [`Communicator::recv_vec`], [`Communicator::irecv_vec`] |
+//! | send and receive values of any serde type (cargo feature `serde`) | `Communicator::send_object`, `Communicator::recv_object`, `message::Object` |
 //! | receive from ranks that I do not know, in bounded memory | [`Job::receive_queue`], [`message::ReceiveQueue`] |
 //! | wait for all ranks | [`Communicator::barrier`] |
 //! | broadcast, reduce, gather or exchange values | [`Communicator::bcast`], [`Communicator::allreduce`], [`Communicator::gather`], [`Communicator::alltoall`] |

@@ -221,6 +221,17 @@ macro_rules! each_case {
             Everywhere "G" 1..=4 any_source::g_any_source_requests_and_tasks;
             Everywhere "G18" 1..=4 any_source::g18_any_source_threads;
             Everywhere "G" 1..=3 any_source::g_any_source_takes_memory_at_its_first_message;
+            Everywhere "G19" 1..=3 unknown_lengths::g19_messages_of_unknown_length_arrive;
+            Everywhere "G19" 1..=3 unknown_lengths::g19_bytes_that_are_no_whole_values_wait;
+            Everywhere "G19" 1..=3 unknown_lengths::g19_types_are_compared;
+            Everywhere "G19" 2..=2 unknown_lengths::g19_a_limit_leaves_the_message;
+            Everywhere "G19" 2..=2 unknown_lengths::g19_dropped_receives_lose_nothing;
+            Everywhere "G19" 2..=2 unknown_lengths::g19_receives_end_when_their_sender_has_left;
+            Everywhere "G20" 2..=2 objects::g20_objects_of_many_types_arrive;
+            Everywhere "G20" 2..=2 objects::g20_objects_match_their_type_only;
+            Everywhere "G20" 2..=2 objects::g20_objects_that_do_not_decode_are_errors;
+            Everywhere "G20" 1..=3 objects::g20_objects_through_a_receive_queue;
+            Everywhere "G20 D19" 1..=3 objects::g20_objects_as_arguments_and_results;
             Everywhere "types" 1..=3 typed_messages::types_that_differ_are_errors_on_both_sides;
             Everywhere "types" 1..=3 typed_messages::bytes_match_any_type;
             Everywhere "types" 1..=3 typed_messages::types_of_the_program_differ;

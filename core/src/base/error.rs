@@ -9,7 +9,7 @@
 //! ```
 
 use crate::base::Rank;
-use crate::base::value_kind::OF_PROGRAM;
+use crate::base::value_kind::{OBJECT, OF_PROGRAM};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -445,12 +445,19 @@ impl fmt::Display for Cause {
             Truncated { len, room } => {
                 write!(f, "the message has {len} bytes, but the receive's buffer only {room}")
             }
+            TypeMismatch { sent, wanted } if sent == wanted && *sent == OBJECT => {
+                write!(f, "the message has an object of another type than the receive wants")
+            }
             TypeMismatch { sent, wanted } if sent == wanted => {
                 write!(f, "the message has values of another type of the program than the receive")
             }
             TypeMismatch { sent, wanted } => {
-                let sent = if is_named(sent) { format!("type {sent}") } else { (*sent).into() };
-                write!(f, "the message has values of {sent}, but the receive wants {wanted}")
+                let values = match *sent {
+                    OF_PROGRAM | ANOTHER => format!("values of {sent}"),
+                    OBJECT | ANOTHER_OBJECT => (*sent).into(),
+                    named => format!("values of type {named}"),
+                };
+                write!(f, "the message has {values}, but the receive wants {wanted}")
             }
             CommunicatorFailed { first, .. } => write!(f, "this communicator has failed: {first}"),
             SendBufferFull { bytes, free, capacity } => {
@@ -501,11 +508,8 @@ impl fmt::Display for Cause {
 
 /// What the other side's type is called where neither is a number type, and this side's type is named.
 const ANOTHER: &str = "another type of the program";
-
-/// Returns true if a type of a [`Cause::TypeMismatch`] has its name.
-fn is_named(of: &str) -> bool {
-    of != OF_PROGRAM && of != ANOTHER
-}
+/// What the other side's object is called where this side's one is named.
+const ANOTHER_OBJECT: &str = "an object of another type";
 
 /// Prints an address as rank and offset.
 struct Address(u64);
@@ -600,9 +604,10 @@ impl Error {
     pub fn name_type(mut self, name: &'static str, is_send: bool) -> Error {
         if let Cause::TypeMismatch { sent, wanted } = &mut self.0.cause {
             let (own, other) = if is_send { (sent, wanted) } else { (wanted, sent) };
-            if *own == OF_PROGRAM {
+            let another = if *own == OBJECT { ANOTHER_OBJECT } else { ANOTHER };
+            if [OF_PROGRAM, OBJECT].contains(own) {
+                *other = if own == other { another } else { other };
                 *own = name;
-                *other = if *other == OF_PROGRAM { ANOTHER } else { other };
             }
         }
         self
@@ -878,6 +883,16 @@ mod tests {
         assert_eq!(
             text(number),
             "the message has values of type f64, but the receive wants a type of the program"
+        );
+        let objects = || mismatch(OBJECT, OBJECT);
+        assert_eq!(text(objects()), "the message has an object of another type than the receive wants");
+        assert_eq!(
+            text(objects().name_type("Object<app::Point>", false)),
+            "the message has an object of another type, but the receive wants Object<app::Point>"
+        );
+        assert_eq!(
+            text(mismatch(OBJECT, "u8").name_type("u8", false)),
+            "the message has an object, but the receive wants u8"
         );
     }
 

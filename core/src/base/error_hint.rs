@@ -71,7 +71,7 @@ impl Cause {
             }
             Truncated { .. } => "make the receive's buffer as large as the largest message",
             TypeMismatch { .. } => {
-                "receive the type that was sent, or bytes (u8), which match any type; an integer without a type is an i32"
+                "receive the type that was sent, or bytes (u8), which match any type but objects; what send_object sent is received by recv_object of that type; an integer without a type is an i32"
             }
             SendBufferFull { .. } => {
                 "make the send buffer larger, or wait until receivers have taken buffered messages; no message was lost"

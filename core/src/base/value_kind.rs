@@ -7,8 +7,9 @@ use std::hash::{Hash, Hasher};
 
 /// A type of values: the number types are told apart exactly, and all others by a hash of 20 bits.
 ///
-/// All ranks run one program, in which a type has one `TypeId`. `isize` and `usize` are the same as `i64` and `u64`. `u8`
-/// stands for bytes, which match values of any type.
+/// All ranks run one program, in which a type has one `TypeId`. `isize` and `usize` are the same as `i64` and `u64`.
+/// `u8` stands for bytes, which match values of any type. The kind of an encoded object is that of its type, apart from
+/// the kinds of plain values; bytes do not match it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ValueKind(u32);
 
@@ -19,9 +20,12 @@ const NAMES: [&str; NUMBERS as usize] =
 
 /// The number of classes of the types that are no number types. A posted receive has room for this many.
 const OTHERS: u32 = 30;
+/// The last classes of those are of objects.
+const OBJECTS: u32 = 4;
+const PLAIN: u32 = OTHERS - OBJECTS;
 
-/// The class of a type, for words that have no room for its kind: one class for each number type, and 30 for all other
-/// types.
+/// The class of a type, for words that have no room for its kind: one class for each number type, 26 for all other
+/// types of plain values, and 4 for objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KindClass(u8);
 
@@ -56,16 +60,24 @@ impl ValueKind {
             Some(12) => ValueKind(4),
             Some(13) => ValueKind(8),
             Some(number) => ValueKind(number as u32),
-            None => ValueKind::hashed(of, size_of::<T>()),
+            None => ValueKind::hashed(of, size_of::<T>(), 0, PLAIN),
         }
     }
 
+    /// Returns the kind of an encoded object of a type.
     #[inline(always)]
-    fn hashed(of: TypeId, size: usize) -> ValueKind {
+    pub fn of_object<T: 'static>() -> ValueKind {
+        ValueKind::hashed(TypeId::of::<T>(), size_of::<T>(), PLAIN, OBJECTS)
+    }
+
+    /// Returns the kind of a type that is no number type, in one of `classes` classes from `first` on.
+    #[inline(always)]
+    fn hashed(of: TypeId, size: usize, first: u32, classes: u32) -> ValueKind {
         let mut hasher = TypeHasher::new(size as u64);
         of.hash(&mut hasher);
-        let hashes = (1 << ValueKind::BITS) - NUMBERS;
-        ValueKind(NUMBERS + ((hasher.finish() >> 32) as u32) % hashes)
+        let rows = (1 << ValueKind::BITS) / OTHERS - 1; // each has one kind of each class; row 0 has the numbers
+        let hash = ((hasher.finish() >> 32) as u32) % (rows * classes);
+        ValueKind((1 + hash / classes) * OTHERS + first + hash % classes)
     }
 
     /// Returns the kind as a number of [`ValueKind::BITS`] bits.
@@ -83,7 +95,7 @@ impl ValueKind {
     /// Returns true if values of one kind may be taken as values of the other.
     #[inline]
     pub fn matches(self, other: ValueKind) -> bool {
-        self == other || self == ValueKind::BYTES || other == ValueKind::BYTES
+        self == other || self.class().is_bytes_and(other.class()) || other.class().is_bytes_and(self.class())
     }
 
     /// Returns the class of the type.
@@ -118,21 +130,35 @@ impl KindClass {
         if (self.0 as u32) < NUMBERS { Some(self.0 as u64) } else { None }
     }
 
+    /// Returns true for a class of objects.
+    #[inline(always)]
+    pub const fn is_object(self) -> bool {
+        self.0 as u32 >= NUMBERS && (self.0 as u32 - NUMBERS) >= PLAIN
+    }
+
     /// Returns what the type is called, as far as its class tells.
     pub fn name(self) -> &'static str {
-        NAMES.get(usize::from(self.0)).copied().unwrap_or(OF_PROGRAM)
+        let other = if self.is_object() { OBJECT } else { OF_PROGRAM };
+        NAMES.get(usize::from(self.0)).copied().unwrap_or(other)
     }
 
     /// Returns true if values of a type of one class may be values of a type of the other.
     #[inline]
     pub fn may_match(self, other: KindClass) -> bool {
-        let bytes = ValueKind::BYTES.class();
-        self == other || self == bytes || other == bytes
+        self == other || self.is_bytes_and(other) || other.is_bytes_and(self)
+    }
+
+    /// Returns true if this is the class of bytes, and the other one of plain values.
+    #[inline(always)]
+    const fn is_bytes_and(self, other: KindClass) -> bool {
+        self.0 == 0 && !other.is_object()
     }
 }
 
 /// What a type is called that is no number type.
 pub(crate) const OF_PROGRAM: &str = "a type of the program";
+/// What an encoded object is called.
+pub(crate) const OBJECT: &str = "an object";
 
 impl fmt::Display for KindClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -163,6 +189,16 @@ mod tests {
             ValueKind::of::<Point>(),
             ValueKind::of::<[f64; 3]>(),
         ];
+        let objects = [ValueKind::of_object::<Point>(), ValueKind::of_object::<u8>()];
+        for (object, other) in [(objects[0], objects[1]), (objects[1], objects[0])] {
+            assert!(object.class().is_object() && object.matches(object) && !object.matches(other));
+            assert_eq!(ValueKind::from_bits(object.bits()), object);
+            for plain in numbers.iter().chain(&[ValueKind::BYTES]) {
+                assert!(!object.matches(*plain) && !plain.matches(object));
+                assert!(!object.class().may_match(plain.class()) && !plain.class().may_match(object.class()));
+            }
+        }
+        assert_eq!(objects[0].class().to_string(), "an object");
         for (at, one) in numbers.iter().enumerate() {
             assert!(one.matches(ValueKind::BYTES) && ValueKind::of::<u8>().matches(*one));
             assert!(one.class().may_match(ValueKind::BYTES.class()));

@@ -361,7 +361,7 @@ impl MessageOp {
     }
 
     /// Moves a receive to memory that it owns, and returns that memory. `None`: a peer may write to the memory it has.
-    pub(crate) fn own_buffer(&self, worker: &Worker) -> Option<Arc<RevocableBuffer>> {
+    pub(crate) fn own_buffer(&self, worker: &Worker) -> Option<MessageBuffer> {
         match &mut *self.lock_protocol(worker) {
             ProtocolState::Receive(receiving) => receiving.own_buffer(&self.bank, self.index),
             _ => None,
@@ -369,19 +369,19 @@ impl MessageOp {
     }
 
     /// Copies the message of a receive that is over.
-    pub(crate) fn received_copy(&self, worker: &Worker, len: u64) -> Result<Arc<RevocableBuffer>, Cause> {
+    pub(crate) fn received_copy(&self, worker: &Worker, len: u64) -> Result<MessageBuffer, Cause> {
         let into = match &*self.lock_protocol(worker) {
             ProtocolState::Receive(receiving) => receiving.into().clone(),
             _ => return Err(Cause::Bug("only a receive has received a message".into())),
         };
         let mut bytes = vec![0; len as usize];
         match &into {
-            MessageBuffer::Unregistered(_) => into.enter()?.read(&mut bytes)?,
             MessageBuffer::Job(at, _) => {
                 worker.get(*at, &mut bytes).map_err(|error| error.cause().clone())?
             }
+            _ => into.enter()?.read(&mut bytes)?,
         }
-        Ok(RevocableBuffer::from_vec(bytes))
+        Ok(MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes)))
     }
 
     /// Returns when no thread is in a step. The caller makes sure that no thread begins one.
@@ -449,10 +449,10 @@ impl MessageOp {
         let from = sending.from();
         let mut bytes = vec![0; from.len() as usize];
         match from {
-            MessageBuffer::Unregistered(_) => from.enter()?.read(&mut bytes)?,
             MessageBuffer::Job(at, _) => {
                 worker.get(*at, &mut bytes).map_err(|error| error.cause().clone())?
             }
+            _ => from.enter()?.read(&mut bytes)?,
         }
         Ok(bytes)
     }

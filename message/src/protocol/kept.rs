@@ -6,6 +6,7 @@
 //! slot, and the next receive there waits for it. When it is over, the message is *whole*: it needs no lines any more,
 //! and a receive copies it. If the transfer fails, or the message did not come after all, nothing is kept.
 
+use crate::buffer::MessageBuffer;
 use crate::protocol::fit::misfit;
 use crate::protocol::outcome::{Done, Outcome};
 use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex};
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Rank, ValueKind};
-use tasuki_core::engine::{RevocableBuffer, WaitEvent};
+use tasuki_core::engine::WaitEvent;
 
 /// The transfer of a message that met a dropped receive.
 pub(crate) trait Transfer: WaitEvent {
@@ -29,8 +30,8 @@ pub(crate) struct KeptMessage {
     /// of any slot.
     pub(crate) bank: Arc<SlotBank>,
     pub(crate) index: SlotIndex,
-    /// Where the message is, or will be.
-    pub(crate) bytes: Arc<RevocableBuffer>,
+    /// Where the message is, or will be: memory that the dropped receive owns.
+    pub(crate) bytes: MessageBuffer,
 }
 
 impl KeptMessage {

@@ -2,9 +2,11 @@
 
 use crate::{Pod, Result};
 use std::any::type_name;
+use tasuki_core::base::Cause;
 use tasuki_core::engine::ValueShape;
 
-/// What a [`Handler`](crate::Handler) takes: a plain value, or a slice of them. Of any length.
+/// What a [`Handler`](crate::Handler) takes: a plain value, or a slice of them. Of any length. With the cargo feature
+/// `serde` also a value of any serde type, as an `Object`.
 ///
 /// ```
 /// use tasuki::{Handler, HandlerCx};
@@ -15,18 +17,25 @@ use tasuki_core::engine::ValueShape;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a handler cannot take `{Self}`",
-    note = "it takes a value of a type that is `Pod`, or a slice `[T]` of such values"
+    note = "it takes a value of a type that is `Pod`, or a slice `[T]` of such values",
+    note = "with the cargo feature `serde`, it takes an `Object<T>` of any serde type `T`"
 )]
 pub trait Argument: sealed::Sealed + 'static {
     /// The type of the value, or of the values of the slice.
     type Item: Pod;
     #[doc(hidden)]
     const IS_SLICE: bool;
+    /// The shape of the argument, as all ranks compare it.
     #[doc(hidden)]
-    fn bytes(&self) -> &[u8];
-    /// Runs `run` with the argument that these bytes are; `None` if they are none.
+    fn shape() -> ValueShape {
+        shape::<Self::Item>(Self::IS_SLICE)
+    }
+    /// Runs `run` with the bytes of the argument.
     #[doc(hidden)]
-    fn with<V>(bytes: &[u8], run: impl FnOnce(&Self) -> V) -> Option<V>;
+    fn with_bytes<V>(&self, run: impl FnOnce(&[u8]) -> V) -> Result<V, Cause>;
+    /// Runs `run` with the argument that these bytes are.
+    #[doc(hidden)]
+    fn with<V>(bytes: &[u8], run: impl FnOnce(&Self) -> V) -> Result<V, Cause>;
 }
 
 #[diagnostic::do_not_recommend]
@@ -35,21 +44,22 @@ impl<T: Pod> Argument for T {
     const IS_SLICE: bool = false;
 
     #[inline(always)]
-    fn bytes(&self) -> &[u8] {
-        bytemuck::bytes_of(self)
+    fn with_bytes<V>(&self, run: impl FnOnce(&[u8]) -> V) -> Result<V, Cause> {
+        Ok(run(bytemuck::bytes_of(self)))
     }
 
     #[inline(always)]
-    fn with<V>(bytes: &[u8], run: impl FnOnce(&T) -> V) -> Option<V> {
+    fn with<V>(bytes: &[u8], run: impl FnOnce(&T) -> V) -> Result<V, Cause> {
         let copy;
         let value = match bytemuck::try_from_bytes(bytes) {
             Ok(value) => value,
             Err(_) => {
-                copy = bytemuck::try_pod_read_unaligned(bytes).ok()?; // its alignment is larger than that of a word
+                // Its alignment is larger than that of a word.
+                copy = bytemuck::try_pod_read_unaligned(bytes).map_err(|_| no_value(bytes))?;
                 &copy
             }
         };
-        Some(run(value))
+        Ok(run(value))
     }
 }
 
@@ -59,11 +69,11 @@ impl<T: Pod> Argument for [T] {
     const IS_SLICE: bool = true;
 
     #[inline(always)]
-    fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(self)
+    fn with_bytes<V>(&self, run: impl FnOnce(&[u8]) -> V) -> Result<V, Cause> {
+        Ok(run(bytemuck::cast_slice(self)))
     }
 
-    fn with<V>(bytes: &[u8], run: impl FnOnce(&[T]) -> V) -> Option<V> {
+    fn with<V>(bytes: &[u8], run: impl FnOnce(&[T]) -> V) -> Result<V, Cause> {
         let copy: Vec<T>;
         let values = match bytemuck::try_cast_slice(bytes) {
             Ok(values) => values,
@@ -73,12 +83,13 @@ impl<T: Pod> Argument for [T] {
                 &copy
             }
         };
-        Some(run(values))
+        Ok(run(values))
     }
 }
 
 /// What a [`Handler`](crate::Handler) returns: a plain value, `()` for none, or a vector of plain values, which is
-/// written `[T]`. Of any length.
+/// written `[T]`. Of any length. With the cargo feature `serde` also a value of any serde type `T`, which is written
+/// `Object<T>`.
 ///
 /// ```
 /// use tasuki::Handler;
@@ -89,6 +100,7 @@ impl<T: Pod> Argument for [T] {
 #[diagnostic::on_unimplemented(
     message = "a handler cannot return `{Self}`",
     note = "it returns a value of a type that is `Pod`, `()`, or a vector of such values, which is written `[T]`",
+    note = "with the cargo feature `serde`, it returns any serde type `T`, which is written `Object<T>`",
     note = "a handler that may fail is made by `Handler::fallible`"
 )]
 pub trait Outcome: sealed::Sealed + 'static {
@@ -99,11 +111,17 @@ pub trait Outcome: sealed::Sealed + 'static {
     type Item: Pod;
     #[doc(hidden)]
     const IS_SLICE: bool;
+    /// The shape of the result, as all ranks compare it.
     #[doc(hidden)]
-    fn bytes(owned: &Self::Owned) -> &[u8];
-    /// The result of `len` bytes that `fill` writes; `None` if no result has so many bytes.
+    fn shape() -> ValueShape {
+        shape::<Self::Item>(Self::IS_SLICE)
+    }
+    /// Runs `run` with the bytes of a result.
     #[doc(hidden)]
-    fn read(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Option<Self::Owned>>;
+    fn with_bytes<V>(owned: &Self::Owned, run: impl FnOnce(&[u8]) -> V) -> Result<V, Cause>;
+    /// The result of `len` bytes that `fill` writes. The inner error: they are none.
+    #[doc(hidden)]
+    fn read(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Result<Self::Owned, Cause>>;
 }
 
 #[diagnostic::do_not_recommend]
@@ -113,18 +131,18 @@ impl<T: Pod> Outcome for T {
     const IS_SLICE: bool = false;
 
     #[inline(always)]
-    fn bytes(owned: &T) -> &[u8] {
-        bytemuck::bytes_of(owned)
+    fn with_bytes<V>(owned: &T, run: impl FnOnce(&[u8]) -> V) -> Result<V, Cause> {
+        Ok(run(bytemuck::bytes_of(owned)))
     }
 
     #[inline(always)]
-    fn read(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Option<T>> {
+    fn read(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Result<T, Cause>> {
         if len != size_of::<T>() {
-            return Ok(None);
+            return Ok(Err(another_size()));
         }
         let mut value = T::zeroed();
         fill(bytemuck::bytes_of_mut(&mut value))?;
-        Ok(Some(value))
+        Ok(Ok(value))
     }
 }
 
@@ -135,21 +153,31 @@ impl<T: Pod> Outcome for [T] {
     const IS_SLICE: bool = true;
 
     #[inline(always)]
-    fn bytes(owned: &Vec<T>) -> &[u8] {
-        bytemuck::cast_slice(owned)
+    fn with_bytes<V>(owned: &Vec<T>, run: impl FnOnce(&[u8]) -> V) -> Result<V, Cause> {
+        Ok(run(bytemuck::cast_slice(owned)))
     }
 
-    fn read(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Option<Vec<T>>> {
+    fn read(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Result<Vec<T>, Cause>> {
         if !len.is_multiple_of(size_of::<T>().max(1)) {
-            return Ok(None);
+            return Ok(Err(another_size()));
         }
         let mut values = vec![T::zeroed(); len / size_of::<T>().max(1)];
         fill(bytemuck::cast_slice_mut(&mut values))?;
-        Ok(Some(values))
+        Ok(Ok(values))
     }
 }
 
-mod sealed {
+#[cold]
+fn no_value(bytes: &[u8]) -> Cause {
+    Cause::Bug(format!("an argument of {} bytes, which no value has", bytes.len()))
+}
+
+#[cold]
+fn another_size() -> Cause {
+    Cause::Bug("a reply of another size".into())
+}
+
+pub(super) mod sealed {
     use crate::Pod;
 
     pub trait Sealed {}
@@ -159,7 +187,7 @@ mod sealed {
 
 /// The shape of values of type `T`, as all ranks compare it. Ranks may run different programs, so of a type of the
 /// program only the size counts: its path differs between programs.
-pub(super) fn shape<T: 'static>(is_slice: bool) -> ValueShape {
+fn shape<T: 'static>(is_slice: bool) -> ValueShape {
     let (bytes, name) = (size_of::<T>(), type_name::<T>());
     let name = if name.contains("::") {
         format!("a type of {bytes} bytes")
@@ -190,9 +218,9 @@ mod tests {
             let bytes: &[u8] = bytemuck::cast_slice(&words[first..first + 4]);
             let expected =
                 [0, 2].map(|at| u128::from(words[first + at]) | u128::from(words[first + at + 1]) << 64);
-            assert_eq!(<[u128]>::with(bytes, <[u128]>::to_vec).as_deref(), Some(&expected[..]));
-            assert_eq!(u128::with(&bytes[..16], |&value| value), Some(expected[0]));
+            assert_eq!(<[u128]>::with(bytes, <[u128]>::to_vec), Ok(expected.to_vec()));
+            assert_eq!(u128::with(&bytes[..16], |&value| value), Ok(expected[0]));
         }
-        assert_eq!(u128::with(&[0; 15], |&value| value), None);
+        assert!(u128::with(&[0; 15], |&value| value).is_err());
     }
 }

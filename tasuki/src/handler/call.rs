@@ -77,7 +77,8 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     ) -> Result<Reply<'job, R>> {
         let _limit = job.limited();
         let number = self.number(&job.worker);
-        match number.and_then(|number| job.worker.call_with_reply(to, number, args.bytes(), when_full)) {
+        let call = |number, bytes: &[u8]| job.worker.call_with_reply(to, number, bytes, when_full);
+        match number.and_then(|number| args.with_bytes(|bytes| call(number, bytes))?) {
             Ok(pending) => Ok(Reply::new(job, pending)),
             Err(cause) => Err(self.refused(job, cause, "call", to)),
         }
@@ -140,9 +141,9 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     #[inline(always)]
     fn post_in(&self, job: &Job, to: Rank, args: &A, effect: Option<Effect>) -> Result<()> {
         let (_limit, effects) = (job.limited(), [effect.map(|effect| effect.0), None]);
-        let posted = self
-            .number(&job.worker)
-            .and_then(|number| job.worker.call(to, number, args.bytes(), effects, WhenFull::Wait));
+        let call = |number, bytes: &[u8]| job.worker.call(to, number, bytes, effects, WhenFull::Wait);
+        let number = self.number(&job.worker);
+        let posted = number.and_then(|number| args.with_bytes(|bytes| call(number, bytes))?);
         posted.map_err(|cause| self.refused(job, cause, "post", to))
     }
 
@@ -180,7 +181,8 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     /// ```
     pub fn forward(&self, cx: &HandlerCx<'_>, to: Rank, args: &A) -> Result<()> {
         let worker = cx.context.worker();
-        let posted = self.number(worker).and_then(|number| cx.context.call(to, number, args.bytes()));
+        let call = |number, bytes: &[u8]| cx.context.call(to, number, bytes);
+        let posted = self.number(worker).and_then(|number| args.with_bytes(|bytes| call(number, bytes))?);
         posted.map_err(|cause| worker.fault(cause, || format!("forward({self:?} of rank {to})")))
     }
 
@@ -219,9 +221,21 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     where
         A: Sized,
     {
-        const { assert!(size_of::<A>() <= INLINE_BYTES, "a command carries at most 48 bytes: use command_at") }
-        let args = Inline::of(args.bytes()).unwrap_or(Inline::EMPTY);
-        Command::of_call(to, (self.name(), self.key()), Args::Inline(args))
+        const {
+            let is_fixed = !A::IS_SLICE; // an object has the length of its encoding
+            assert!(
+                !is_fixed || size_of::<A>() <= INLINE_BYTES,
+                "a command carries at most 48 bytes: use command_at"
+            )
+        }
+        let too_long =
+            |len| Cause::Argument(format!("a command carries at most 48 bytes, and this object has {len}"));
+        let inline = args.with_bytes(|bytes| Inline::of(bytes).ok_or_else(|| too_long(bytes.len())));
+        let (args, checked) = match inline.flatten() {
+            Ok(args) => (args, Ok(())),
+            Err(cause) => (Inline::EMPTY, Err(cause)),
+        };
+        Command::of_call(to, (self.name(), self.key()), Args::Inline(args)).checked(checked)
     }
 
     /// A command that calls the handler with values at `args`, of any length. They are read when the handler runs; nothing

@@ -1,6 +1,6 @@
 //! The declaration of a handler: a name, a function, and the types of its argument and result.
 
-use super::argument::{Argument, Outcome, shape};
+use super::argument::{Argument, Outcome};
 use super::registry::HandlerCx;
 use crate::Result;
 use std::any::TypeId;
@@ -196,11 +196,11 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     }
 
     pub(super) fn takes() -> ValueShape {
-        shape::<A::Item>(A::IS_SLICE)
+        A::shape()
     }
 
     pub(super) fn returns() -> ValueShape {
-        shape::<R::Item>(R::IS_SLICE)
+        R::shape()
     }
 
     /// Runs the function on an argument of these bytes and stores its result.
@@ -216,13 +216,16 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
             Function::Infallible(run) => Ok(run(cx, args)),
             Function::Fallible(run) => run(cx, args),
         });
-        match outcome {
-            Some(Ok(value)) => {
-                let bytes = R::bytes(&value);
-                if into.set(bytes) { Ok(()) } else { call.set_long_result(bytes) }
+        match outcome? {
+            Ok(value) => {
+                R::with_bytes(
+                    &value,
+                    |bytes| {
+                        if into.set(bytes) { Ok(()) } else { call.set_long_result(bytes) }
+                    },
+                )?
             }
-            Some(Err(error)) => Err(Cause::Program(error.cause().to_string())),
-            None => Err(Cause::Bug(format!("an argument of {} bytes, which no value has", bytes.len()))),
+            Err(error) => Err(Cause::Program(error.cause().to_string())),
         }
     }
 }

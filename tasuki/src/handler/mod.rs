@@ -3,5 +3,7 @@
 pub(crate) mod argument;
 pub(crate) mod call;
 pub(crate) mod declaration;
+#[cfg(feature = "serde")]
+mod object;
 pub(crate) mod registry;
 pub(crate) mod reply;

@@ -69,8 +69,10 @@ impl<R: Outcome + ?Sized> Request for Reply<'_, R> {
         let to = pending.to();
         let value = worker.wait_reply(pending, &|| format!("wait(reply of rank {to})"))?;
         match R::read(value.len(), |into| value.read(into))? {
-            Some(result) => Ok(result),
-            None => Err(worker.fault(Cause::Bug("a reply of another size".into()), || "wait".into())),
+            Ok(result) => Ok(result),
+            Err(cause) => {
+                Err(worker.fault(cause, || format!("wait(reply of rank {to})")).with_peer(Some(to)))
+            }
         }
     }
 

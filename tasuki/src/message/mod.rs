@@ -4,6 +4,8 @@
 mod any_source;
 mod buffered_sends;
 mod job_memory;
+#[cfg(feature = "serde")]
+pub(crate) mod object;
 mod receive_queue;
 pub(crate) mod request;
 pub(crate) mod scope;
@@ -16,6 +18,8 @@ pub use crate::member::Peer;
 pub use any_source::{MessagesFromAny, RecvAnyRequest};
 pub use buffered_sends::{check_send_buffer, set_buffered, set_send_buffer};
 pub use job_memory::{recv_into, send_from};
+#[cfg(feature = "serde")]
+pub use object::Object;
 pub use receive_queue::{ReceiveQueue, ReceiveQueueAddress, ReceiveQueueSender};
 pub use request::{RecvRequest, SendRequest};
 pub use scope_request::ScopeRequest;

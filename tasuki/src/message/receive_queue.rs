@@ -180,8 +180,12 @@ impl Job {
 }
 
 fn wanted<T: 'static>(slot: Slot) -> Wanted {
+    wanted_kind(ValueKind::of::<T>(), slot)
+}
+
+fn wanted_kind(kind: ValueKind, slot: Slot) -> Wanted {
     let slot = (slot != Slot::ANY).then(|| slot.word());
-    Wanted { call: "recv", slot, context: 0, kind: ValueKind::of::<T>() }
+    Wanted { call: "recv", slot, context: 0, kind }
 }
 
 impl ReceiveQueue {
@@ -237,6 +241,24 @@ impl ReceiveQueue {
         let got = self.inner.try_recv(wanted::<T>(slot), |len| room_for(&mut values, len))?;
         Ok(got.map(|got| (values, got.source)))
     }
+
+    /// Receives the bytes of the oldest message with that slot, or of any slot, and of that kind.
+    #[cfg(feature = "serde")]
+    pub(crate) fn recv_bytes(
+        &mut self,
+        kind: ValueKind,
+        slot: Slot,
+    ) -> Result<(Vec<u8>, tasuki_message::Received)> {
+        let _limit = self.job.limited();
+        let mut bytes = Vec::new();
+        let got = self.inner.recv(wanted_kind(kind, slot), |len| room_for(&mut bytes, len))?;
+        Ok((bytes, got))
+    }
+
+    #[cfg(feature = "serde")]
+    pub(crate) fn fault(&self, cause: Cause, call: &str) -> crate::Error {
+        self.job.worker.fault(cause, || format!("{call}(from the {})", self.address()))
+    }
 }
 
 fn received<T>(got: tasuki_message::Received) -> Received {
@@ -257,12 +279,21 @@ impl ReceiveQueueSender {
     /// died; the time limit: then the message was not sent. Cost: an atomic operation and a write, for up to 32 bytes of one
     /// cache line.
     pub fn send<D: Data + ?Sized>(&mut self, values: &D, slot: Slot) -> Result<()> {
+        self.send_bytes(bytemuck::cast_slice(values.values()), ValueKind::of::<D::Value>(), slot)
+    }
+
+    /// Sends the bytes of values of that kind.
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8], kind: ValueKind, slot: Slot) -> Result<()> {
         let _limit = self.job.limited();
-        let bytes = bytemuck::cast_slice(values.values());
         if slot.word() >= tasuki_message::Context::NO_SLOT {
-            let cause = Cause::Argument("a message needs a slot of 0 to 4,294,967,293".into());
-            return Err(self.job.worker.fault(cause, || format!("send(to the {})", self.address())));
+            return Err(
+                self.fault(Cause::Argument("a message needs a slot of 0 to 4,294,967,293".into()), "send")
+            );
         }
-        self.inner.send(bytes, ValueKind::of::<D::Value>(), slot.word())
+        self.inner.send(bytes, kind, slot.word())
+    }
+
+    pub(crate) fn fault(&self, cause: Cause, call: &str) -> crate::Error {
+        self.job.worker.fault(cause, || format!("{call}(to the {})", self.address()))
     }
 }

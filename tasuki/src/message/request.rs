@@ -7,11 +7,12 @@ use crate::engine::Cause;
 use crate::message::slot::{Received, Slot, not_received, not_sent, received};
 use crate::request::{Request, finish_limited, future_by_request};
 use crate::{Error, Pod, Rank, Result};
+use bytemuck::allocation::try_zeroed_vec;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::task::{self, Poll};
 use tasuki_core::engine::{Local, RevocableBuffer};
-use tasuki_message::{Context, MessageBuffer, PendingRecv, PendingSend};
+use tasuki_message::{ArrivalBuffer, Context, MessageBuffer, PendingRecv, PendingSend, TypedSlot};
 
 /// The values of a request.
 #[derive(Debug)]
@@ -45,6 +46,38 @@ impl<T: Pod> SharedValues<T> {
         // SAFETY: the buffer keeps the vector alive, and the request does not access it meanwhile.
         unsafe { RevocableBuffer::new(place, len, writable, Some(self.clone())) }
     }
+}
+
+impl<T: Pod> SharedValues<T> {
+    /// Lends a message of any length its own room, in place of the values, when its length is known. The last value may be
+    /// there in part.
+    fn on_arrival(self: &Arc<Self>) -> Arc<ArrivalBuffer> {
+        let shared = self.clone();
+        ArrivalBuffer::new(size_of::<T>(), move |len| {
+            if size_of::<T>() == 0 && len > 0 {
+                return Err(Cause::Truncated { len, room: 0 });
+            }
+            let count = len.div_ceil(size_of::<T>().max(1) as u64);
+            let values = usize::try_from(count).ok().and_then(|count| try_zeroed_vec(count).ok());
+            let no_memory = || Cause::NoMemory { wanted: len, available: 0, limit: "the allocator".into() };
+            let values = values.ok_or_else(no_memory)?;
+            // SAFETY: the buffer is made once, before the message uses the vector, and its request does not access it.
+            unsafe { *shared.0.get() = values };
+            Ok(shared.lend(true))
+        })
+    }
+}
+
+/// Receives a message of any length. Blocks.
+pub(crate) fn receive_vec<T: Pod>(
+    context: &Arc<Context>,
+    from: Rank,
+    slot: TypedSlot,
+) -> Result<(Vec<T>, tasuki_message::Received)> {
+    let shared = SharedValues::new(Vec::new());
+    let got = context.recv_vec(shared.on_arrival(), from, slot)?;
+    // SAFETY: the message has ended well.
+    Ok((unsafe { std::mem::take(&mut *shared.0.get()) }, got))
 }
 
 impl<T: Pod> Values<T> {
@@ -290,6 +323,19 @@ impl<T: Pod> RecvRequest<T> {
         };
         let request = context.begin_recv(room, lend, from, slot.of::<T>())?;
         Ok(RecvRequest { stage: Stage::UnderWay(request), values, slot, from: rank })
+    }
+
+    /// Begins a receive of any length.
+    pub(crate) fn of_any_length(
+        context: &Arc<Context>,
+        from: Option<Rank>,
+        slot: Slot,
+    ) -> Result<RecvRequest<T>> {
+        let Some(from) = from else { return RecvRequest::new(context, Vec::new(), None, slot) };
+        let values = SharedValues::new(Vec::new());
+        let request = context.begin_recv_vec(values.on_arrival(), from, slot.of::<T>())?;
+        let (stage, values) = (Stage::UnderWay(request), Values::Shared(values));
+        Ok(RecvRequest { stage, values, slot, from: context.rank_of(from) })
     }
 
     /// Cancels the receive if no message has met it yet. Returns true if it gets no message: the slot is free,

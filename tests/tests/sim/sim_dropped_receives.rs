@@ -22,6 +22,14 @@ fn drop_request(job: &Job, room: usize, slot: Slot, after: Duration) -> Result<(
     Ok(())
 }
 
+fn drop_request_of_unknown_length(job: &Job, _: usize, slot: Slot, after: Duration) -> Result<()> {
+    let mut receive = job.world().irecv_vec::<u8>(Rank(0), slot)?;
+    job.compute(after);
+    let _ = receive.test();
+    drop(receive);
+    Ok(())
+}
+
 fn cancel_request(job: &Job, room: usize, slot: Slot, after: Duration) -> Result<()> {
     let mut receive = job.world().irecv(vec![9_u8; room], Rank(0), slot)?;
     job.compute(after);
@@ -131,6 +139,9 @@ tests! {
     requests_on_a_plain_machine: "plain", drop_request;
     requests_where_memory_is_mapped: "mapped", drop_request;
     requests_on_a_bare_machine: "bare", drop_request;
+    requests_of_unknown_length_on_a_plain_machine: "plain", drop_request_of_unknown_length;
+    requests_of_unknown_length_where_memory_is_mapped: "mapped", drop_request_of_unknown_length;
+    requests_of_unknown_length_on_a_bare_machine: "bare", drop_request_of_unknown_length;
     cancelled_requests_on_a_plain_machine: "plain", cancel_request;
     cancelled_requests_where_memory_is_mapped: "mapped", cancel_request;
     cancelled_requests_on_a_bare_machine: "bare", cancel_request;

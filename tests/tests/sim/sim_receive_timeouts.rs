@@ -9,8 +9,10 @@ use tasuki_tests::watchdog::Watchdog;
 
 /// A short message, one just too long to be short, and one of several pieces.
 const LENGTHS: [usize; 3] = [8, 49, 3000];
+/// Stands for a receive that does not know the length.
+const ANY_LENGTH: usize = usize::MAX;
 /// Lengths of the receive buffers.
-const ROOMS: [usize; 4] = [8, 48, 100, 3000];
+const ROOMS: [usize; 5] = [8, 48, 100, 3000, ANY_LENGTH];
 
 /// Rank 0 sends two messages. The first receive of rank 1 names `slot`, has a buffer of `room`
 /// bytes and times out after `limit`. The later receives name `rest` and have enough room and time.
@@ -46,8 +48,17 @@ fn exchange(
         job.barrier()?;
         return Ok(false);
     }
-    let (mut early, mut late) = (vec![9_u8; room], vec![9_u8; 3000]);
-    let outcome = world.within(limit).recv(&mut early, Rank(0), slot);
+    let (mut early, mut late) = (Vec::new(), vec![9_u8; 3000]);
+    let limited = world.within(limit);
+    let outcome = if room == ANY_LENGTH {
+        limited.recv_vec(Rank(0), slot).map(|(got, received)| {
+            early = got;
+            received
+        })
+    } else {
+        early = vec![9; room];
+        limited.recv(&mut early, Rank(0), slot)
+    };
     let mut missing = vec![&first, &second];
     let timed_out = match &outcome {
         Ok(got) => {

@@ -109,7 +109,8 @@ impl RecvProtocol {
                 let mut bytes = [0; SHORT_MAX];
                 bank.unpack(index, &mut bytes[..len]);
                 let done = Done { len: len as u64, slot, kind, was_kept: false };
-                match self.into.enter().and_then(|into| into.start_store(worker, &bytes[..len])) {
+                let into = self.into.make_for(len as u64).and_then(|()| self.into.enter());
+                match into.and_then(|into| into.start_store(worker, &bytes[..len])) {
                     Ok(Started::Done(_)) => self.done(bank, index, done),
                     Ok(Started::InFlight(operation)) => self.go_to(RecvState::Storing { operation, done }),
                     Ok(Started::Later) => RecvNext::Waits,
@@ -156,7 +157,8 @@ impl RecvProtocol {
         if chunks == self.consumer.taken {
             return RecvNext::Waits;
         }
-        let taken = self.into.enter().and_then(|into| {
+        let into = self.into.make_for(span.chunking.len()).and_then(|()| self.into.enter());
+        let taken = into.and_then(|into| {
             let copy = |place, part, caching| into.start_copy_in(worker, place, part, caching);
             self.consumer.take((bank, index), span, chunks, copy)
         });

@@ -171,12 +171,13 @@ impl RecvProtocol {
 
     /// Moves the receive to memory that it owns, with the bytes that have come, unless it owns its memory already.
     /// Returns that memory; `None` if the sender, or an operation in flight, may write to the memory it has now.
-    pub(crate) fn own_buffer(&mut self, bank: &SlotBank, index: SlotIndex) -> Option<Arc<RevocableBuffer>> {
-        let MessageBuffer::Unregistered(buffer) = &self.into else { return None };
-        let buffer = buffer.clone();
-        if buffer.owns_bytes() {
-            return Some(buffer);
-        }
+    pub(crate) fn own_buffer(&mut self, bank: &SlotBank, index: SlotIndex) -> Option<MessageBuffer> {
+        let buffer = match &self.into {
+            MessageBuffer::OnArrival(_) => return Some(self.into.clone()),
+            MessageBuffer::Unregistered(buffer) if buffer.owns_bytes() => return Some(self.into.clone()),
+            MessageBuffer::Unregistered(buffer) => buffer.clone(),
+            MessageBuffer::Job(..) => return None,
+        };
         let is_written = matches!(
             self.state,
             RecvState::Fetching { .. } | RecvState::Storing { .. } | RecvState::StoringKept { .. }
@@ -196,8 +197,8 @@ impl RecvProtocol {
         let len = len.min(buffer.len() as u64) as usize;
         let owned = RevocableBuffer::zeroed(len);
         buffer.enter().ok()?.view().copy_to(owned.enter().ok()?.view(), len);
-        self.into = MessageBuffer::Unregistered(owned.clone());
-        Some(owned)
+        self.into = MessageBuffer::Unregistered(owned);
+        Some(self.into.clone())
     }
 
     /// Returns the buffer of the receive.

@@ -96,7 +96,8 @@ impl RecvProtocol {
         };
         let bytes = message.bytes.clone();
         self.kept = Some(message);
-        let copied = self.into.enter().and_then(|into| into.start_copy_of(worker, &bytes, done.len));
+        let into = self.into.make_for(done.len).and_then(|()| self.into.enter());
+        let copied = into.and_then(|into| into.start_copy_of(worker, &bytes, done.len));
         Some(match copied {
             Ok(Started::Done(_)) => {
                 self.kept = None;

@@ -153,7 +153,7 @@ pub(crate) fn handlers() -> Handlers {
         .add(COLLECT)
         .add(COLLECTED)
         .add(BUSY);
-    super::long_calls::add_to(handlers)
+    super::super::messaging::objects::add_to(super::long_calls::add_to(handlers))
 }
 
 pub(super) fn desk(job: &Job) -> &Desk {

@@ -40,8 +40,9 @@ pub struct MemoryUsage {
     pub slot_banks: u64,
     /// Private tables for those banks, and for closed banks of communicators that still exist.
     pub bank_tables: u64,
-    /// This rank's any-source queue once any rank has used it ([`Communicator::send_any`](crate::Communicator::send_any)),
-    /// messages that were copied out of it, and private tables for the members to which this rank has sent so.
+    /// This rank's any-source queue, once this rank has looked for a message in it
+    /// ([`Communicator::recv_any`](crate::Communicator::recv_any)); messages that were copied out of it; and private
+    /// tables for the ranks to which this one has sent so.
     pub any_source: u64,
     /// Buffers and signals of plans and of the cached schedules of repeated collective calls, until they are freed
     /// ([`quiesce`](crate::collective::quiesce)). The buffers are part of `local`.

@@ -121,8 +121,8 @@ pub const VARIABLES: &[Variable] = &[
     user(
         ANY_SOURCE,
         "64x256",
-        "SLOTSxBYTES, powers of two of slots, 8 MiB at most in all",
-        "messages that a rank's any-source queue holds, and bytes of each",
+        "SLOTSxBYTES, SLOTS a power of two, up to 8 MiB",
+        "messages in a rank's any-source queue",
     ),
     user(TRACE, "", "a file", "as `tasuki run --trace`; else parts beside it, for `tasuki trace join`"),
     user(

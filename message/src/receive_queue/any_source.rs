@@ -130,19 +130,19 @@ impl AnySource {
         label: MessageLabel,
     ) -> Result<()> {
         let call = || format!("send_any(slot {} to rank {to})", label.slot);
+        self.worker.check().map_err(|cause| self.worker.fault(cause, call))?;
+        if self.worker.node_state().rank_state(to).stage() >= RankStage::Leaving {
+            return Err(self.worker.fault(Cause::PeerLeft { peer: to }, call));
+        }
         let opened;
         let to_queue = match self.writers.recent(to.index() as u64) {
             Some(writer) => writer,
             None => {
                 let opening = self.writer(to);
-                opened = opening.map_err(|error| error.in_call(call).on_rank(self.worker.rank()))?;
+                opened = opening.map_err(|error| error.in_outer_call(call()).on_rank(self.worker.rank()))?;
                 &opened
             }
         };
-        self.worker.check().map_err(|cause| self.worker.fault(cause, call))?;
-        if self.worker.node_state().rank_state(to).stage() >= RankStage::Leaving {
-            return Err(self.worker.fault(Cause::PeerLeft { peer: to }, call));
-        }
         // A rank that waits for room in its own queue frees the tickets that were given up, as nobody else can.
         let is_own = to == self.worker.rank();
         let idle = || {
@@ -169,14 +169,12 @@ impl AnySource {
         )
     }
 
-    /// Bytes of this rank's queue, if any rank has used it, and of what this rank keeps to send to others.
+    /// Bytes of this rank's queue, if this rank has looked at it, and of what this rank keeps to send to others. A look at
+    /// a queue that nobody has used would take a page.
     fn bytes(&self) -> u64 {
-        let me = self.worker.rank();
-        let counters = Counters { worker: &self.worker, at: at(me, ANY_SOURCE) };
-        let is_used = || self.worker.peek_word(counters.key_at()).is_some_and(|key| key != 0);
-        let own = match self.reader.get().and_then(|reader| reader.try_lock().ok()) {
-            Some(reader) => reader.bytes(),
-            None if is_used() => self.describe(me).map_or(0, |queue| queue.buffer_bytes()),
+        let own = match self.reader.get().map(Mutex::try_lock) {
+            Some(Ok(reader)) => reader.bytes(),
+            Some(Err(_)) => self.describe(self.worker.rank()).map_or(0, |queue| queue.buffer_bytes()),
             None => 0,
         };
         own + (self.writers.len() * (size_of::<AnySourceWriter>() + size_of::<QueueAccess>())) as u64
@@ -223,6 +221,10 @@ impl Context {
         place: impl FnOnce(u64) -> Result<&'b mut [u8], Cause>,
     ) -> Result<Received> {
         let wanted = self.wanted("recv_any", slot, kind)?;
+        let head = self.any_source.reader(wanted.call)?.empty_head();
+        if let Some(head) = head {
+            head.spin(&self.worker);
+        }
         loop {
             let mut reader = self.any_source.reader(wanted.call)?;
             match reader.look(wanted, self.member_ranks())? {
@@ -288,7 +290,7 @@ impl Context {
         Received { source: self.member_of(got.source).unwrap_or(got.source), ..got }
     }
 
-    /// Bytes of this rank's any-source queue, if any rank has used it, and of what this rank keeps to send to others.
+    /// Bytes of this rank's any-source queue, if this rank has looked at it, and of what this rank keeps to send to others.
     pub fn any_source_bytes(&self) -> u64 {
         self.any_source.bytes()
     }

@@ -62,11 +62,6 @@ impl Counters<'_> {
         Ok(if found == FREE { key } else { found })
     }
 
-    /// The address of the key.
-    pub(crate) fn key_at(&self) -> GlobalAddress {
-        self.at.add(KEY)
-    }
-
     /// Adds this sender. Error: there is no such queue any more.
     pub(crate) fn open(&self, key: u64, receiver: Rank) -> Result<()> {
         self.add(SENDERS, 1)?;

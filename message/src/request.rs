@@ -36,9 +36,8 @@ pub struct PendingSend {
     index: SlotIndex,
     /// `None` if the send completed at once.
     operation: Option<Arc<MessageOp>>,
-    start_ns: u64,
-    /// How long it waits for its receive before it is buffered.
-    buffers_after: Option<Duration>,
+    /// When it is buffered if it has not met its receive, in ns; `u64::MAX`: never.
+    buffer_at_ns: u64,
     /// What became of a message that a poll has buffered, or for which it found no room. The next wait returns it.
     buffered: Option<Result<()>>,
     waited: bool,
@@ -116,16 +115,16 @@ impl Context {
         operation: Option<Arc<MessageOp>>,
         len: u64,
     ) -> PendingSend {
-        let buffers_after = operation.as_ref().and_then(|_| self.buffers_after(len));
-        let start_ns = if operation.is_some() { self.worker.platform().now_ns() } else { 0 };
+        let after = operation.as_ref().and_then(|_| self.buffers_after(len));
+        let buffer_at_ns = after
+            .map_or(u64::MAX, |after| Deadline::after(self.worker.platform().now_ns(), after).until_ns());
         PendingSend {
             context: self.clone(),
             call,
             bank,
             index,
             operation,
-            start_ns,
-            buffers_after,
+            buffer_at_ns,
             buffered: None,
             waited: false,
         }
@@ -281,15 +280,10 @@ impl Context {
 
     /// Returns true if a message that waits for its receive was buffered because its time is over. Otherwise sets the
     /// time at which the task that awaits it is woken to do that.
-    fn buffer_when_late(
-        &self,
-        operation: &Arc<MessageOp>,
-        after: Option<Duration>,
-        start_ns: u64,
-        call: CallInfo,
-    ) -> Result<bool> {
-        let Some(after) = after else { return Ok(false) };
-        let at_ns = Deadline::after(start_ns, after).until_ns();
+    fn buffer_when_late(&self, operation: &Arc<MessageOp>, at_ns: u64, call: CallInfo) -> Result<bool> {
+        if at_ns == u64::MAX {
+            return Ok(false);
+        }
         operation.buffer_at_ns().store(at_ns, Relaxed);
         if self.worker.platform().now_ns() < at_ns {
             return Ok(false);
@@ -469,8 +463,7 @@ impl PendingSend {
         let Some(operation) = self.operation.clone().filter(|_| self.buffered.is_none()) else {
             return Poll::Ready(());
         };
-        let late = self.context.buffer_when_late(&operation, self.buffers_after, self.start_ns, self.call);
-        match late {
+        match self.context.buffer_when_late(&operation, self.buffer_at_ns, self.call) {
             Ok(false) if self.context.poll(&operation, waker) => {}
             Ok(false) => return Poll::Pending,
             buffered => self.buffered = Some(buffered.map(drop)),
@@ -533,9 +526,8 @@ impl PendingSend {
             (_, Some(buffered)) => buffered,
             (None, None) => Ok(()),
             (Some(operation), None) => {
-                let platform = self.context.worker.platform();
-                let waited = Duration::from_nanos(platform.now_ns().saturating_sub(self.start_ns));
-                let after = self.buffers_after.map(|after| after.saturating_sub(waited));
+                let left = || self.buffer_at_ns.saturating_sub(self.context.worker.platform().now_ns());
+                let after = (self.buffer_at_ns < u64::MAX).then(|| Duration::from_nanos(left()));
                 self.context.finish_send(operation, after, self.call)
             }
         };

@@ -145,8 +145,8 @@ impl Context {
     ) -> Result<()> {
         let _call = in_one_call();
         let of_call = self.worker.call_deadline();
-        if let Some(after) = buffers_after {
-            let buffers_at = self.worker.deadline_after(after);
+        let mut buffers_at = buffers_after.map_or(Deadline::NEVER, |after| self.worker.deadline_after(after));
+        loop {
             match self.finish(operation, of_call.or_earlier(buffers_at), call) {
                 Err(timeout) if timeout.is_timeout() => {
                     if !operation.is_unmatched_send(&self.worker) {
@@ -158,15 +158,10 @@ impl Context {
                     if self.buffered(operation, call)? {
                         return Ok(());
                     }
+                    buffers_at = Deadline::NEVER; // there is no room
                 }
                 outcome => return outcome,
             }
-        }
-        match self.finish(operation, of_call, call) {
-            Err(timeout) if timeout.is_timeout() && !operation.is_unmatched_send(&self.worker) => {
-                self.finish(operation, Deadline::NEVER, call)
-            }
-            outcome => outcome,
         }
     }
 

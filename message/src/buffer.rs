@@ -99,6 +99,18 @@ impl MessageBuffer {
             },
         }
     }
+
+    /// Copies the first `len` bytes.
+    pub(crate) fn copied(&self, worker: &Worker, len: u64) -> Result<Vec<u8>, Cause> {
+        let mut bytes = vec![0; len as usize];
+        match self {
+            MessageBuffer::Job(at, _) => {
+                worker.get(*at, &mut bytes).map_err(|error| error.cause().clone())?
+            }
+            _ => self.enter()?.read(&mut bytes)?,
+        }
+        Ok(bytes)
+    }
 }
 
 /// A buffer in use.

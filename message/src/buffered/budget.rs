@@ -6,7 +6,7 @@
 
 use crate::progress::operation::MessageOp;
 use crate::slot::bank::LocalSlot;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tasuki_core::base::Cause;
@@ -19,8 +19,13 @@ const OVERHEAD: u64 = 256;
 /// The settings and the fill level of the send buffer.
 #[derive(Debug, Default)]
 pub(crate) struct BufferedSends {
-    rules: Mutex<BufferRules>,
-    used: AtomicU64,
+    usage: Mutex<BufferedUsage>,
+}
+
+#[derive(Debug, Default)]
+struct BufferedUsage {
+    rules: BufferRules,
+    used: u64,
 }
 
 /// Which messages are buffered, and when.
@@ -47,27 +52,28 @@ impl BufferedSends {
     /// never. From now on messages of all lengths are buffered, and a send that finds no room fails.
     pub(crate) fn set(&self, capacity: u64, after: Option<Duration>) {
         let after = after.filter(|_| capacity > 0);
-        *self.rules() = BufferRules { capacity, longest: u64::MAX, after, refuses: true };
+        self.usage().rules = BufferRules { capacity, longest: u64::MAX, after, refuses: true };
     }
 
     /// Sets the capacity. Short messages are buffered at once, and longer ones, and those that find no room, wait.
     pub(crate) fn set_capacity(&self, capacity: u64) {
         let after = Some(Duration::ZERO).filter(|_| capacity > 0);
-        *self.rules() = BufferRules { capacity, after, ..BufferRules::default() };
+        self.usage().rules = BufferRules { capacity, after, ..BufferRules::default() };
     }
 
     /// Returns how long a send of so many bytes waits before it is buffered.
     pub(crate) fn after(&self, bytes: u64) -> Option<Duration> {
-        let rules = self.rules();
-        rules.after.filter(|_| bytes <= rules.longest)
+        let BufferRules { after, longest, .. } = self.usage().rules;
+        after.filter(|_| bytes <= longest)
     }
 
     /// Reserves room for a message and counts the message at its slot. Returns the bytes to give back. None: there is no
     /// room, and the send is to wait for its receive.
     pub(crate) fn take(&self, bytes: u64, state: &LocalSlot) -> Result<Option<u64>, Cause> {
-        let rules = self.rules(); // locked until the end
+        let mut usage = self.usage();
+        let rules = usage.rules;
         let bytes = if rules.refuses { bytes } else { bytes + OVERHEAD };
-        let free = rules.capacity.saturating_sub(self.used()); // the capacity may have been reduced
+        let free = rules.capacity.saturating_sub(usage.used); // the capacity may have been reduced
         let is_slot_full = state.buffered.load(Ordering::Relaxed) == u16::MAX;
         if (bytes > free || is_slot_full) && !rules.refuses {
             return Ok(None);
@@ -78,7 +84,7 @@ impl BufferedSends {
         if is_slot_full {
             return Err(Cause::Full { what: "the send buffer of one slot", capacity: usize::from(u16::MAX) });
         }
-        self.used.fetch_add(bytes, Ordering::Relaxed);
+        usage.used += bytes;
         state.buffered.fetch_add(1, Ordering::Relaxed);
         Ok(Some(bytes))
     }
@@ -86,7 +92,7 @@ impl BufferedSends {
     /// Frees the bytes of a message that has ended, if it was buffered.
     pub(crate) fn give_back(&self, operation: &MessageOp) {
         if let Some(bytes) = operation.buffered_bytes() {
-            self.used.fetch_sub(bytes, Ordering::Relaxed);
+            self.usage().used -= bytes;
             // SYNC unbuffered
             operation.bank.state(operation.index).buffered.fetch_sub(1, Ordering::Release);
         }
@@ -94,10 +100,10 @@ impl BufferedSends {
 
     /// Returns the bytes in use.
     pub(crate) fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
+        self.usage().used
     }
 
-    fn rules(&self) -> MutexGuard<'_, BufferRules> {
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    fn usage(&self) -> MutexGuard<'_, BufferedUsage> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -374,13 +374,7 @@ impl MessageOp {
             ProtocolState::Receive(receiving) => receiving.into().clone(),
             _ => return Err(Cause::Bug("only a receive has received a message".into())),
         };
-        let mut bytes = vec![0; len as usize];
-        match &into {
-            MessageBuffer::Job(at, _) => {
-                worker.get(*at, &mut bytes).map_err(|error| error.cause().clone())?
-            }
-            _ => into.enter()?.read(&mut bytes)?,
-        }
+        let bytes = into.copied(worker, len)?;
         Ok(MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes)))
     }
 
@@ -447,14 +441,7 @@ impl MessageOp {
         let protocol = self.lock_protocol(worker);
         let ProtocolState::Send(sending) = &*protocol else { return Err(bug()) };
         let from = sending.from();
-        let mut bytes = vec![0; from.len() as usize];
-        match from {
-            MessageBuffer::Job(at, _) => {
-                worker.get(*at, &mut bytes).map_err(|error| error.cause().clone())?
-            }
-            _ => from.enter()?.read(&mut bytes)?,
-        }
-        Ok(bytes)
+        from.copied(worker, from.len())
     }
 
     /// Sets the waker to wake when it has ended or can no longer end.

@@ -23,8 +23,9 @@
 use crate::context::{Context, Received};
 use crate::progress::engine::ProgressEngine;
 use crate::receive_queue::counters::Counters;
+use crate::receive_queue::layout::Header;
 use crate::receive_queue::memory::{Description, QueueShare, UNIT_BUFFERS};
-use crate::receive_queue::receiver::{Arrival, Look, QueueReader, TakenMessage, Wanted};
+use crate::receive_queue::receiver::{Arrival, FoundMessage, Look, QueueReader, TakenMessage, Wanted};
 use crate::receive_queue::sender::{MessageLabel, QueueAccess, QueueWriter, send};
 use crate::slot::arena::{ANY_SOURCE, ANY_SOURCE_BYTES, UNIT, at};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
@@ -229,9 +230,8 @@ impl Context {
             let mut reader = self.any_source.reader(wanted.call)?;
             match reader.look(wanted, self.member_ranks())? {
                 Look::Message(found, header) => {
-                    let taken = reader.take(wanted, found, &header, place(header.place.len()))?;
-                    drop(reader);
-                    return Ok(self.received_any(&taken.fetch(&self.worker, wanted)?));
+                    let taken = self.take_any(reader, wanted, found, &header, place(header.place.len()))?;
+                    return Ok(self.received_any(&taken));
                 }
                 Look::Nothing(arrival) => {
                     drop(reader);
@@ -252,9 +252,8 @@ impl Context {
         self.worker.progress_briefly();
         let mut reader = self.any_source.reader(wanted.call)?;
         let Some((found, header)) = reader.find_now(wanted)? else { return Ok(None) };
-        let taken = reader.take(wanted, found, &header, place(header.place.len()))?;
-        drop(reader);
-        Ok(Some(self.received_any(&taken.fetch(&self.worker, wanted)?)))
+        let taken = self.take_any(reader, wanted, found, &header, place(header.place.len()))?;
+        Ok(Some(self.received_any(&taken)))
     }
 
     /// Takes a message like [`Context::recv_any`], for a request that may [put it back](Context::put_back_any). Does not wait.
@@ -268,12 +267,24 @@ impl Context {
         let mut reader = self.any_source.reader(wanted.call)?;
         match reader.look(wanted, self.member_ranks())? {
             Look::Message(found, header) => {
-                let taken = reader.take(wanted, found, &header, place(header.place.len()))?;
-                drop(reader);
-                Ok(AnyLook::Message(taken.fetch(&self.worker, wanted)?))
+                self.take_any(reader, wanted, found, &header, place(header.place.len())).map(AnyLook::Message)
             }
             Look::Nothing(arrival) => Ok(AnyLook::Nothing(arrival)),
         }
+    }
+
+    /// Takes a message that was found. Fetches it, if it has stayed at its sender, when other threads may use the queue again.
+    fn take_any(
+        &self,
+        mut reader: MutexGuard<'_, QueueReader>,
+        wanted: Wanted,
+        found: FoundMessage,
+        header: &Header,
+        into: Result<&mut [u8], Cause>,
+    ) -> Result<TakenMessage> {
+        let taken = reader.take(wanted, found, header, into)?;
+        drop(reader);
+        taken.fetch(&self.worker, wanted)
     }
 
     /// Puts a message back: another receive gets it, as if it had never been taken.

@@ -4,7 +4,7 @@ use crate::collective::Data;
 use crate::engine::Cause;
 use crate::member::{about, place_of};
 use crate::message::Peer;
-use crate::message::slot::{Received, Slot, not_received, not_sent, received, room_for};
+use crate::message::slot::{Received, Slot, not_received, not_sent, part_for, received, room_for};
 use crate::request::{Request, future_by_request};
 use crate::{Communicator, Error, Pod, Result};
 use std::fmt;
@@ -80,10 +80,8 @@ impl Communicator {
     pub fn recv_any<D: Data + ?Sized>(&self, into: &mut D, slot: Slot) -> Result<Received> {
         let _limit = self.limited();
         let into: &mut [u8] = bytemuck::cast_slice_mut(into.values_mut());
-        let got = self.messages().recv_any(slot.word(), ValueKind::of::<D::Value>(), |len| {
-            let room = into.len() as u64;
-            into.get_mut(..len as usize).ok_or(Cause::Truncated { len, room })
-        });
+        let kind = ValueKind::of::<D::Value>();
+        let got = self.messages().recv_any(slot.word(), kind, |len| part_for(into, len));
         received::<D::Value>(self.messages(), got.map_err(not_received::<D::Value>)?)
     }
 

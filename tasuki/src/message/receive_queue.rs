@@ -1,7 +1,7 @@
 //! Receive queues: messages from any rank, in memory that the receiver bounds.
 
 use crate::collective::Data;
-use crate::message::slot::{Received, Slot, bytes, room_for};
+use crate::message::slot::{Received, Slot, bytes, part_for, room_for};
 use crate::{Job, Member, Pod, Rank, Result};
 use std::fmt;
 use tasuki_core::base::{Cause, ValueKind};
@@ -208,10 +208,7 @@ impl ReceiveQueue {
     pub fn recv<D: Data + ?Sized>(&mut self, into: &mut D, slot: Slot) -> Result<Received> {
         let _limit = self.job.limited();
         let into: &mut [u8] = bytemuck::cast_slice_mut(into.values_mut());
-        let got = self.inner.recv(wanted::<D::Value>(slot), |len| {
-            let room = into.len() as u64;
-            into.get_mut(..len as usize).ok_or(Cause::Truncated { len, room })
-        })?;
+        let got = self.inner.recv(wanted::<D::Value>(slot), |len| part_for(into, len))?;
         Ok(received::<D::Value>(got))
     }
 

@@ -160,6 +160,12 @@ pub(crate) fn received_values(
     Ok(Received { slot, source, count: (got.len / size) as usize })
 }
 
+/// Returns the part of a receive's values for a message of that many bytes.
+pub(crate) fn part_for(into: &mut [u8], len: u64) -> Result<&mut [u8], Cause> {
+    let room = into.len() as u64;
+    into.get_mut(..len as usize).ok_or(Cause::Truncated { len, room })
+}
+
 /// Makes room for a message of that many bytes.
 pub(crate) fn room_for<T: Pod>(values: &mut Vec<T>, len: u64) -> Result<&mut [u8], Cause> {
     let (size, len) = (size_of::<T>().max(1), len as usize);

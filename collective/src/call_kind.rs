@@ -51,8 +51,8 @@ impl CallKind {
 
     /// Returns this kind as a word, without the root. None: the cache does not serve such calls. Calls with different
     /// number types, or different reductions, have separate entries, even if their steps are equal. So members that
-    /// disagree about these wait for each other, and a wait finds the mismatch. Of other types the word has three bits; where
-    /// these are equal, the tags of the steps differ.
+    /// disagree about these wait for each other, and a wait finds the mismatch. Of other types the word has three bits;
+    /// where these are equal, the tags of the steps differ.
     pub(crate) fn word(&self) -> Option<u64> {
         // A number type determines the bytes of a value. The bits of other types share the word with the bytes.
         let (value, other, bytes_max) = match self.of.class().of_numbers() {
@@ -74,8 +74,8 @@ impl CallKind {
         if ranks == 2 { self.root } else { 0 }
     }
 
-    /// Returns the schedules of the execution: for each variant those of its pieces. None: calls of this kind cannot have
-    /// compiled steps, or `of` returns none for a variant.
+    /// Returns the schedules of the execution: for each variant those of its pieces. None: calls of this kind cannot
+    /// have compiled steps, or `of` returns none for a variant.
     pub(crate) fn schedules(
         &self,
         ranks: usize,

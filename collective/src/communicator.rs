@@ -117,10 +117,10 @@ impl CallGuard<'_> {
         error
     }
 
-    /// Like [`run`](Self::run), for a call that all members may refuse together, with an inner error. If that
-    /// [is about arguments](is_about_arguments) on any member, it is on all, and the communicator has failed. Each
-    /// member notes that itself, so that all get their own errors. After other inner errors, for want of room or memory,
-    /// the communicator goes on.
+    /// Like [`run`](Self::run), for a call that all members may refuse together, with an inner error. If that [is about
+    /// arguments](is_about_arguments) on any member, it is on all, and the communicator has failed. Each member notes
+    /// that itself, so that all get their own errors. After other inner errors, for want of room or memory, the
+    /// communicator goes on.
     pub(crate) fn run_agreed<R>(self, body: impl FnOnce() -> Result<Result<R>>) -> Result<R> {
         let communicator = self.communicator;
         self.run(|| {
@@ -569,8 +569,9 @@ impl Communicator {
 
     /// Runs a collective call of the job, which goes by other means, beside the calls of this communicator, the world.
     /// So a member that waits in a call of the world finds that another one is in a call of the job instead, and the
-    /// other way round. `body` may run twice: after a failure of the world that does not concern it, it goes on. If a rank
-    /// gives up a call of the job when its time limit is reached, all calls of the job fail from then on, on all ranks.
+    /// other way round. `body` may run twice: after a failure of the world that does not concern it, it goes on. If a
+    /// rank gives up a call of the job when its time limit is reached, all calls of the job fail from then on, on all
+    /// ranks.
     pub fn run_job_call<R>(
         &self,
         what: JobCall,
@@ -635,8 +636,8 @@ impl Communicator {
         Err(self.refuse_call(no_member, word))
     }
 
-    /// Refuses a collective call of that name, because an argument of this member is wrong. Returns the error, and makes
-    /// the communicator fail on all members.
+    /// Refuses a collective call of that name, because an argument of this member is wrong. Returns the error, and
+    /// makes the communicator fail on all members.
     #[cold]
     pub fn refuse(&self, cause: Cause, name: &str, call: &dyn Fn() -> String) -> Error {
         self.refuse_as(cause, CallWord::named(name), call)
@@ -656,8 +657,8 @@ impl Communicator {
         self.refuse_as(cause, word, &|| self.call_of(word))
     }
 
-    /// Names the collective call in an error of one of its steps, unless the error names it already. The memory of a step
-    /// is gone if the call of its owner has ended with an error.
+    /// Names the collective call in an error of one of its steps, unless the error names it already. The memory of a
+    /// step is gone if the call of its owner has ended with an error.
     pub(crate) fn step_failed(&self, error: Error, call: &dyn Fn() -> String) -> Error {
         if let Cause::Stale { .. } = error.cause() {
             // Its notice says why, and comes soon.

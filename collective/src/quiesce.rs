@@ -1,5 +1,5 @@
-//! Frees what all members of a communicator have dropped: plans, cached schedules, and communicators that were split from
-//! it.
+//! Frees what all members of a communicator have dropped: plans, cached schedules, and communicators that were split
+//! from it.
 
 use crate::communicator::Communicator;
 use crate::plan::state::{NO_PART, PlanState};
@@ -17,7 +17,8 @@ impl Communicator {
     /// will never be complete. Its memory stays; the other plans are freed by the next call.
     pub fn quiesce(&self) -> Result<()> {
         let call = || self.call_on("quiesce()");
-        // The inner error, which all members have, is about starts of plans and no failure: quiesce may be called again.
+        // The inner error, which all members have, is about starts of plans and no failure: quiesce may be called
+        // again.
         self.begin_named("quiesce", &call)?.run(|| {
             self.clear_cache();
             self.clear_scheduled().map_err(|error| self.step_failed(error, &call))?;
@@ -106,9 +107,9 @@ impl Communicator {
         self.free_in_windows(&windows, &|| self.children_word().map(Ok), &settle).map(drop)
     }
 
-    /// Lets the members tell each other what they no longer need, one window of a [deferred
-    /// free](crate::deferred_free) after the other, until nothing was freed in all `windows`. `word` returns the word of
-    /// this member, and `settle` takes those of all. The inner error is one that all members have.
+    /// Lets the members tell each other what they no longer need, one window of a [deferred free](crate::deferred_free)
+    /// after the other, until nothing was freed in all `windows`. `word` returns the word of this member, and `settle`
+    /// takes those of all. The inner error is one that all members have.
     fn free_in_windows(
         &self,
         windows: &dyn Fn() -> usize,

@@ -16,9 +16,9 @@ use tasuki_core::engine::Deadline;
 
 impl Context {
     /// Ends the use of a receive that is not short, and frees its slot. If a message has met the receive, the message
-    /// is kept. Waits for a transfer only if the peer, or the fabric, may write to memory that the receive does not own;
-    /// during a panic not even then, and such a message is lost. For a receive of any slot it also waits until it is
-    /// known whether a sender has claimed it, which needs no help of the sender.
+    /// is kept. Waits for a transfer only if the peer, or the fabric, may write to memory that the receive does not
+    /// own; during a panic not even then, and such a message is lost. For a receive of any slot it also waits until it
+    /// is known whether a sender has claimed it, which needs no help of the sender.
     #[cold]
     pub(crate) fn abandon_receive(&self, operation: &Arc<MessageOp>) {
         let (bank, index, worker) = (&operation.bank, operation.index, &self.worker);

@@ -453,7 +453,8 @@ impl PendingSend {
         }
     }
 
-    /// Returns `Ready` with the result of the wait when the bytes may be reused; otherwise `waker` is woken when they may.
+    /// Returns `Ready` with the result of the wait when the bytes may be reused; otherwise `waker` is woken when they
+    /// may.
     pub fn poll(&mut self, waker: &Waker) -> Poll<Result<()>> {
         self.poll_end(waker).map(|()| self.finish())
     }
@@ -635,8 +636,8 @@ impl PendingRecv {
         self.context.short_arrival(&self.bank, self.index, number)
     }
 
-    /// Returns true if the receive has a kept message: one of its slot that met a dropped receive of any slot. Takes the
-    /// message, so that no other receive gets it.
+    /// Returns true if the receive has a kept message: one of its slot that met a dropped receive of any slot. Takes
+    /// the message, so that no other receive gets it.
     fn has_kept(&self, room: usize) -> bool {
         if self.kept.get().is_some() || self.context.late_matches.kept.is_empty() {
             return self.kept.get().is_some();
@@ -779,8 +780,8 @@ impl PendingRecv {
     }
 
     /// Withdraws the receive, unless a message has met it or it has failed. Returns true if it was withdrawn: nobody
-    /// writes to its buffer any more, its slot is free, and the next receive gets its message. Otherwise the receive goes
-    /// on.
+    /// writes to its buffer any more, its slot is free, and the next receive gets its message. Otherwise the receive
+    /// goes on.
     pub fn withdraw(&mut self) -> bool {
         if self.waited || self.context.worker.fork_guard().is_forked() {
             return false;

@@ -20,8 +20,8 @@ const SLOTS: u64 = 2;
 struct Memory {
     drawn: AtomicU64,
     consumed: AtomicU64,
-    /// For each buffer the ticket + 1 of its message, and the message. Loom reports any two accesses to a message that are
-    /// not ordered.
+    /// For each buffer the ticket + 1 of its message, and the message. Loom reports any two accesses to a message that
+    /// are not ordered.
     buffers: [(AtomicU64, Cell<u64>); SLOTS as usize],
 }
 

@@ -14,8 +14,8 @@ pub struct BufferSpan {
     pub bytes: u64,
 }
 
-/// Where the bytes of an output come from: the same range of the buffer of each of these ranks, combined. Where the order
-/// matters, it is the combining order of this list.
+/// Where the bytes of an output come from: the same range of the buffer of each of these ranks, combined. Where the
+/// order matters, it is the combining order of this list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origin {
     /// The contributing ranks; one rank where nothing is combined.
@@ -33,8 +33,8 @@ pub struct Contract {
     pub inputs: Vec<BufferSpan>,
     /// Ranges that the program reads after the start, each with its origin.
     pub outputs: Vec<(BufferSpan, Origin)>,
-    /// True if values must be combined in the combining order ([`crate::combining_order`]), grouping included. Otherwise
-    /// any order will do.
+    /// True if values must be combined in the combining order ([`crate::combining_order`]), grouping included.
+    /// Otherwise any order will do.
     pub in_order: bool,
     /// True if no rank's start may end before all ranks have started.
     pub synchronizes: bool,

@@ -14,8 +14,8 @@ use std::time::Duration;
 use tasuki_core::engine::{LimitGuard, Worker};
 use tasuki_message::{Context, TypedSlot};
 
-/// An ordered group of ranks, its *members*, with a message space of its own. The calls of a communicator name a
-/// member by its number in the group ([`Member`]) or by its rank in the job ([`Rank`](crate::Rank)), which they translate.
+/// An ordered group of ranks, its *members*, with a message space of its own. The calls of a communicator name a member
+/// by its number in the group ([`Member`]) or by its rank in the job ([`Rank`](crate::Rank)), which they translate.
 ///
 /// A message is matched at its sender: the receiver writes into a slot at the sender where the message may go, and
 /// the sender writes the message there. No message is queued and no queue is searched, so outstanding receives cost
@@ -86,8 +86,8 @@ impl Communicator {
     /// bytes. Source: FMPL, sections 3 and 4.
     ///
     /// Errors: the slot is busy or out of range; the receive has less room than the message (nothing is sent, and the
-    /// receiver gets an error, too, unless it has withdrawn the receive meanwhile); the send buffer is full; the peer died, or left without having posted the
-    /// receive.
+    /// receiver gets an error, too, unless it has withdrawn the receive meanwhile); the send buffer is full; the peer
+    /// died, or left without having posted the receive.
     #[inline(always)] // the value goes from a register into the cache line
     pub fn send<D: Data + ?Sized>(&self, values: &D, to: impl Peer, slot: Slot) -> Result<()> {
         let Some(place) = place_of(self.messages(), to, "send")? else { return Ok(()) };
@@ -131,17 +131,17 @@ impl Communicator {
         self.messages().recv(into, from, slot)
     }
 
-    /// Receives a message of any length from `from` on a slot, or on any slot ([`Slot::ANY`]), into a new vector. A receive
-    /// from `None` returns an empty one at once ([`Peer`]).
+    /// Receives a message of any length from `from` on a slot, or on any slot ([`Slot::ANY`]), into a new vector. A
+    /// receive from `None` returns an empty one at once ([`Peer`]).
     ///
-    /// Errors: those of [`recv`](Self::recv), but for the length; there is no memory for the message. If the message was
-    /// sent as bytes, and their number is no multiple of the size of `T`, the message waits for the next receive of its
-    /// slot, or of any slot.
+    /// Errors: those of [`recv`](Self::recv), but for the length; there is no memory for the message. If the message
+    /// was sent as bytes, and their number is no multiple of the size of `T`, the message waits for the next receive of
+    /// its slot, or of any slot.
     ///
-    /// Cost: that of a receive, without another round trip, and a few allocations. The vector is made when the first bytes
-    /// have come, and the message is copied once, from the sender's ring into the vector. It never goes in place: where
-    /// the sender of a long message writes into the buffer of [`recv`](Self::recv) itself (`TASUKI_DIRECT_BYTES_MIN`), a
-    /// receive that knows the length may be faster.
+    /// Cost: that of a receive, without another round trip, and a few allocations. The vector is made when the first
+    /// bytes have come, and the message is copied once, from the sender's ring into the vector. It never goes in place:
+    /// where the sender of a long message writes into the buffer of [`recv`](Self::recv) itself
+    /// (`TASUKI_DIRECT_BYTES_MIN`), a receive that knows the length may be faster.
     ///
     /// ```
     /// use tasuki::{Rank, Slot};
@@ -169,11 +169,11 @@ impl Communicator {
         Ok((values, received::<T>(self.messages(), got)?))
     }
 
-    /// This communicator, with a limit on the time of each call that waits. [`Job::within`](crate::Job::within) says what
-    /// a call leaves behind that has reached its limit.
+    /// This communicator, with a limit on the time of each call that waits. [`Job::within`](crate::Job::within) says
+    /// what a call leaves behind that has reached its limit.
     ///
-    /// A [`scope`](Self::scope) with its end is one call. Communicators made from this one have no limit. Cost: two counts
-    /// of references; keep the result in a loop.
+    /// A [`scope`](Self::scope) with its end is one call. Communicators made from this one have no limit. Cost: two
+    /// counts of references; keep the result in a loop.
     ///
     /// ```
     /// use std::time::Duration;
@@ -234,8 +234,8 @@ impl Communicator {
         RecvRequest::new(self.messages(), values, place, slot).map_err(|error| about(from, error))
     }
 
-    /// Begins a receive of a message of any length, like [`recv_vec`](Self::recv_vec). The request's wait, or `.await`, returns
-    /// its values; the slot is busy until then.
+    /// Begins a receive of a message of any length, like [`recv_vec`](Self::recv_vec). The request's wait, or `.await`,
+    /// returns its values; the slot is busy until then.
     ///
     /// ```
     /// use tasuki::{Request, Slot};
@@ -248,8 +248,8 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Does not wait, and loses no message when it is dropped, like [`irecv`](Self::irecv), whose errors it has. Later errors:
-    /// those of [`recv_vec`](Self::recv_vec).
+    /// Does not wait, and loses no message when it is dropped, like [`irecv`](Self::irecv), whose errors it has. Later
+    /// errors: those of [`recv_vec`](Self::recv_vec).
     pub fn irecv_vec<T: Pod>(&self, from: impl Peer, slot: Slot) -> Result<RecvRequest<T>> {
         let place = place_of(self.messages(), from, "irecv_vec")?;
         RecvRequest::of_any_length(self.messages(), place, slot).map_err(|error| about(from, error))

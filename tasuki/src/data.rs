@@ -6,8 +6,8 @@ use crate::{Pod, Rank};
 /// Values that a call reads or fills: a number, an array, a slice or a vector of plain values.
 ///
 /// Calls take them by reference: `&x`, `&[1.0; 8]`, `&v` and `&v[3..]` all compile. A single value of a type of the
-/// program is passed as an array of one. A literal needs a type: if `at` is the address of a `u64`, `job.put(at, &1)` does
-/// not compile, but `job.put(at, &1_u64)` and `job.put(at, &[1])` do.
+/// program is passed as an array of one. A literal needs a type: if `at` is the address of a `u64`, `job.put(at, &1)`
+/// does not compile, but `job.put(at, &1_u64)` and `job.put(at, &[1])` do.
 ///
 /// ```
 /// use tasuki::{Rank, Slot, Sum};

@@ -1,6 +1,6 @@
 //! The pages of docs/guide, whose programs the doc tests compile and run. The programs of schedules.md draw pictures,
-//! which is a feature of this crate, so the examples test them. A page may need a feature; all of the workspace's tests have
-//! it.
+//! which is a feature of this crate, so the examples test them. A page may need a feature; all of the workspace's tests
+//! have it.
 
 macro_rules! pages {
     ($($page:ident: $file:literal $(with $feature:literal)?,)*) => {

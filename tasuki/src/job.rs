@@ -16,9 +16,8 @@ use tasuki_core::segment::check_available;
 
 /// The membership of one rank in a job: memory, signals, queues, handlers, and the communicator of all ranks.
 ///
-/// Any thread of the rank may make any call. Several jobs may exist in one process.
-/// A clone is another handle of the same membership, for tasks of an executor. After the rank's program has returned, its
-/// calls fail.
+/// Any thread of the rank may make any call. Several jobs may exist in one process. A clone is another handle of the
+/// same membership, for tasks of an executor. After the rank's program has returned, its calls fail.
 #[derive(Clone, Debug)]
 pub struct Job {
     pub(crate) worker: Arc<Worker>,
@@ -70,8 +69,8 @@ impl Job {
     }
 
     /// This job, with a limit on the time of each call that waits, which fails with
-    /// [`ErrorKind::TimedOut`](crate::ErrorKind::TimedOut) when it is reached. It limits calls of the job, of its world,
-    /// and of signals made on it.
+    /// [`ErrorKind::TimedOut`](crate::ErrorKind::TimedOut) when it is reached. It limits calls of the job, of its
+    /// world, and of signals made on it.
     ///
     /// What a call leaves behind that has reached its limit:
     ///
@@ -85,10 +84,10 @@ impl Job {
     /// | collective call of a communicator | the communicator has failed, on all members; [`recreate`](Communicator::recreate) makes a new one |
     /// | [`Job::barrier`], allocation | the world has failed, and so have all later barriers and allocations of the job, on all ranks |
     ///
-    /// No call returns while a peer may use its memory. So a message that is being transferred, and a blocking put or get,
-    /// are waited for without a limit; they end with the transfer, or with the peer's death. A request has
-    /// [`wait_timeout`](crate::Request::wait_timeout) for one wait. A future has the limits of its executor. Leaving the
-    /// job has no limit.
+    /// No call returns while a peer may use its memory. So a message that is being transferred, and a blocking put or
+    /// get, are waited for without a limit; they end with the transfer, or with the peer's death. A request has
+    /// [`wait_timeout`](crate::Request::wait_timeout) for one wait. A future has the limits of its executor. Leaving
+    /// the job has no limit.
     ///
     /// Cost: copies of a few references; keep the result in a loop. Its calls read the clock once more.
     ///
@@ -117,8 +116,8 @@ impl Job {
     /// Sets the limit of every call of this rank that has no other ([`Job::within`]). `None`, the default: no limit.
     ///
     /// `tasuki run --call-timeout 30s` and the variable `TASUKI_CALL_TIMEOUT` set it for all ranks of a job. It also
-    /// limits the wait of a request, after which the work goes on. Local; holds for calls that begin later, on all threads
-    /// of the rank. Cost: a store. A call that ends while it spins does not look at the limit.
+    /// limits the wait of a request, after which the work goes on. Local; holds for calls that begin later, on all
+    /// threads of the rank. Cost: a store. A call that ends while it spins does not look at the limit.
     ///
     /// ```
     /// use std::time::Duration;
@@ -201,10 +200,10 @@ impl Job {
 
     /// Makes a signal: a counter on every rank that only grows.
     ///
-    /// All ranks must make their signals and payload signals ([`PayloadSignal`](crate::onesided::PayloadSignal)) in the same order. The call
-    /// communicates nothing, and a peer may raise the signal before this rank has made it. A signal
-    /// lives as long as the job and takes 128 bytes. A job has at most 2^20 signals and payload
-    /// signals, including those of plans and communicators.
+    /// All ranks must make their signals and payload signals ([`PayloadSignal`](crate::onesided::PayloadSignal)) in the
+    /// same order. The call communicates nothing, and a peer may raise the signal before this rank has made it. A
+    /// signal lives as long as the job and takes 128 bytes. A job has at most 2^20 signals and payload signals,
+    /// including those of plans and communicators.
     pub fn signal(&self) -> Result<Signal<'_>> {
         Signal::new(self, self.next_signal("signal()")?)
     }
@@ -243,7 +242,8 @@ impl Job {
     /// member frees its part when it drops its [`Array`].
     ///
     /// Errors: those of [`Job::alloc`], on all members; the communicator belongs to another job, and has then failed.
-    /// After another error no member has allocated, and the communicator goes on. Cost: an allgather of 16 bytes and a system call; 8 bytes for each member.
+    /// After another error no member has allocated, and the communicator goes on. Cost: an allgather of 16 bytes and a
+    /// system call; 8 bytes for each member.
     ///
     /// ```
     /// use tasuki::Member;

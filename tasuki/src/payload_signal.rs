@@ -11,8 +11,8 @@ use tasuki_core::engine::{Awaited, AwaitedCondition, Condition};
 use tasuki_core::fabric::{LinePayload, Refused, SignalCell, SignalLine as CoreLine};
 use tasuki_core::segment::layout::signal_offset;
 
-/// On every rank a counter with a value in its cache line: the quickest way to transfer a few bytes. Each rank's counter
-/// has one writer and one reader. A value has at most 48 bytes, which is checked at compile time.
+/// On every rank a counter with a value in its cache line: the quickest way to transfer a few bytes. Each rank's
+/// counter has one writer and one reader. A value has at most 48 bytes, which is checked at compile time.
 ///
 /// ```
 /// use tasuki::onesided::PayloadSignal;
@@ -105,8 +105,8 @@ impl<'job, T: Pod> PayloadSignal<'job, T> {
         Ok(PayloadWriter { job: self.job, line, to, written: 0, of: PhantomData })
     }
 
-    /// The reader of this rank's payload signal. `from` is the writer, if it is known: a wait then ends with an error when
-    /// that rank leaves.
+    /// The reader of this rank's payload signal. `from` is the writer, if it is known: a wait then ends with an error
+    /// when that rank leaves.
     pub fn reader(&self, from: Option<Rank>) -> PayloadReader<'job, T> {
         let (awaited, of) = (AwaitedCondition::default(), PhantomData);
         PayloadReader { job: self.job, cell: self.cell, index: self.index, from, read: 0, awaited, of }

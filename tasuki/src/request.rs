@@ -158,7 +158,8 @@ impl<R: Request + ?Sized> AnyRequest for R {
 /// value at once. If several have finished, it is the first of them.
 ///
 /// Requests of different kinds need one cast in the list. Error: there are no requests. Cost: a look at each request
-/// whenever one of them may have finished, so the order of n requests that finish one after the other costs n * n looks.
+/// whenever one of them may have finished, so the order of n requests that finish one after the other costs n * n
+/// looks.
 ///
 /// ```
 /// use tasuki::engine::AnyRequest;

@@ -56,10 +56,10 @@ impl<'job> Signal<'job> {
     /// observed first. If several may be in flight and that matters, give each put a signal of its own (for a double
     /// buffer, one signal for each half).
     ///
-    /// Meanwhile the call serves peers and moves this rank's operations and command queues on. Errors: a rank died,
-    /// or all other ranks left; a command that should have raised the signal failed before the counter reached the
-    /// threshold ([`Cause::Poisoned`](crate::engine::Cause::Poisoned)). Cost: the transfer of one cache line when the raise
-    /// is about to arrive; a long wait sleeps.
+    /// Meanwhile the call serves peers and moves this rank's operations and command queues on. Errors: a rank died, or
+    /// all other ranks left; a command that should have raised the signal failed before the counter reached the
+    /// threshold ([`Cause::Poisoned`](crate::engine::Cause::Poisoned)). Cost: the transfer of one cache line when the
+    /// raise is about to arrive; a long wait sleeps.
     #[inline]
     pub fn wait_at_least(&self, threshold: u64) -> Result<()> {
         self.wait_in_call(threshold, &|| wait_call(self.index, threshold))

@@ -28,7 +28,8 @@ impl Communicator {
     /// pair takes memory when it exchanges its first message. When all members have dropped the communicator, and the
     /// requests and plans that they made on it, its memory is freed by the next `split` or
     /// [`quiesce`](crate::collective::quiesce) of this one. Errors: those of [`Communicator::allgather`]; the number of
-    /// slots is out of range; the members of a part give different numbers of slots, which is an error on all. Cost: an allgather of 40 bytes.
+    /// slots is out of range; the members of a part give different numbers of slots, which is an error on all. Cost: an
+    /// allgather of 40 bytes.
     pub fn split<S: SplitBy>(&self, by: S) -> Result<S::Output> {
         let part = by.part();
         if let Some(Split { slots, .. }) = part

@@ -38,9 +38,9 @@ pub fn failing_on_threads(name: &str) {
 /// information.
 const VIRTUAL_NS_MAX: u64 = 20_000_000_000;
 
-/// Runs a case on simulated ranks: each number of ranks of the case, on each machine of `MACHINES`,
-/// with each seed. A case that takes long runs on each machine with every second number of ranks only, and on its neighbours
-/// with the other ones.
+/// Runs a case on simulated ranks: each number of ranks of the case, on each machine of `MACHINES`, with each seed. A
+/// case that takes long runs on each machine with every second number of ranks only, and on its neighbours with the
+/// other ones.
 pub fn on_sim(name: &str, seeds: Range<u64>, takes_long: bool) {
     on_machines(&MACHINES, name, seeds, takes_long);
 }

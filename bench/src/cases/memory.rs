@@ -310,8 +310,8 @@ mod tests {
         all.into_inner().unwrap()
     }
 
-    /// Checks what the ranks of a job report. A rank that has waited for a millisecond, on a busy machine, has looked at
-    /// ranks that it needs for nothing else, and takes a few bytes for each: then the job runs again.
+    /// Checks what the ranks of a job report. A rank that has waited for a millisecond, on a busy machine, has looked
+    /// at ranks that it needs for nothing else, and takes a few bytes for each: then the job runs again.
     fn check(ranks: usize, app: Reporting, expected: impl Fn(usize, &str) -> u64) {
         let mut differs = Vec::new();
         for _ in 0..10 {

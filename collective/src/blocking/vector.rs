@@ -1,5 +1,5 @@
-//! Calls whose blocks differ in length, and exchanges with neighbours. A member passes the lengths of the blocks that it
-//! sends; the receivers learn them. A receiver that passes a length, too, must pass the sender's.
+//! Calls whose blocks differ in length, and exchanges with neighbours. A member passes the lengths of the blocks that
+//! it sends; the receivers learn them. A receiver that passes a length, too, must pass the sender's.
 //!
 //! A member whose own arguments are impossible gets an error. It has not begun the call, and the communicator fails.
 
@@ -18,16 +18,16 @@ use tasuki_core::segment::check_available;
 const CHECKED_BYTES_MIN: u64 = 1 << 30;
 
 impl Communicator {
-    /// Gathers all members' blocks of `values` on the root. Returns them there, in the order of members, with the end of
-    /// each block; None on the other members.
+    /// Gathers all members' blocks of `values` on the root. Returns them there, in the order of members, with the end
+    /// of each block; None on the other members.
     pub fn gather_v<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<(Vec<T>, Vec<usize>)>> {
         let blocks = || Ok(self.gather_v_blocks(values.len(), root));
         let all = self.exchange_blocks(VectorCall::GatherV, values, root, blocks, allocate)?;
         Ok((self.rank() == root).then_some(all))
     }
 
-    /// Sends each member its block of the root's `values`. `ends` are the ends of the blocks, on the root. This member's
-    /// block has `count` values, if it knows that; `room` returns a place for it.
+    /// Sends each member its block of the root's `values`. `ends` are the ends of the blocks, on the root. This
+    /// member's block has `count` values, if it knows that; `room` returns a place for it.
     pub fn scatter_v<T: Pod, R: AsMut<[T]>>(
         &self,
         values: &[T],

@@ -1,9 +1,9 @@
 //! Records the last calls of each member, so that a member that waits long can check that all are in the same call.
 //!
 //! A member that receives anything from one in another call finds out by the hash of
-//! [`call_history`](crate::failure::call_history). Members that only wait for each other receive nothing, and would wait
-//! for ever. So each member records its calls in words of its own memory that others can read: the number of the call on the communicator, and
-//! its kind. A member that has waited long compares the words.
+//! [`call_history`](crate::failure::call_history). Members that only wait for each other receive nothing, and would
+//! wait for ever. So each member records its calls in words of its own memory that others can read: the number of the
+//! call on the communicator, and its kind. A member that has waited long compares the words.
 //!
 //! Each word is written by its member and read by others at any time, independently of other words. The words order
 //! no other memory accesses.

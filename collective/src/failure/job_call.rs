@@ -1,5 +1,5 @@
-//! The collective calls of the job, such as `job.barrier()`. They go by other means, beside the calls of the world, whose
-//! members find out if others are in a call of the job instead
+//! The collective calls of the job, such as `job.barrier()`. They go by other means, beside the calls of the world,
+//! whose members find out if others are in a call of the job instead
 //! ([`published_wait`](crate::failure::published_wait)).
 
 /// A collective call of the job.

@@ -9,9 +9,9 @@
 //! A call fails on a member if one of its steps does:
 //!
 //! - Members are in different calls. Each message and each signal of a call carries a hash of the calls so far
-//!   ([`call_history`]). So a member that receives anything from a member in another call fails before it uses the data.
-//!   Members that are in different calls and wait for each other receive nothing. So each member records its last calls
-//!   in words that the others can read ([`call_log`]), or, where they cannot, passes notices on around a ring
+//!   ([`call_history`]). So a member that receives anything from a member in another call fails before it uses the
+//!   data. Members that are in different calls and wait for each other receive nothing. So each member records its last
+//!   calls in words that the others can read ([`call_log`]), or, where they cannot, passes notices on around a ring
 //!   ([`call_notices`]), and a member that has waited for a millisecond compares.
 //! - Members wait for each other in things that are in no log of calls: starts of plans, fuzzy barriers, calls of the
 //!   job ([`job_call`]), the recreation of the communicator. Each publishes what it waits for ([`published_wait`]).
@@ -19,9 +19,9 @@
 //!   queues wait for nobody in particular, see [`departed`](crate::plan::end::departed).
 //! - A member has died. This ends the whole job.
 //! - An operation of the program panics.
-//! - An argument is wrong. The member has not begun the call ([`refuse_as`](crate::communicator::Communicator)), but the
-//!   others may be in it, and would wait for that member or meet it in its next call. If all members find that together,
-//!   as when they prepare a plan, each notes the failure itself, and gets its own error.
+//! - An argument is wrong. The member has not begun the call ([`refuse_as`](crate::communicator::Communicator)), but
+//!   the others may be in it, and would wait for that member or meet it in its next call. If all members find that
+//!   together, as when they prepare a plan, each notes the failure itself, and gets its own error.
 //!
 //! The member that fails calls [`FailureMonitor::report`]. It writes a record of its failure, raises the *notice* of
 //! each other member, a signal of the communicator, and then raises the [alarm](tasuki_core::engine::AlarmHandler) of

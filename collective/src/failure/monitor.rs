@@ -375,9 +375,9 @@ impl FailureMonitor {
         }
     }
 
-    /// Reports to all ranks that this one has given up a call of the job, because its time limit was reached. No call of
-    /// the job can succeed afterwards, also if the communicator has failed before: the ranks no longer agree about how
-    /// many they have made.
+    /// Reports to all ranks that this one has given up a call of the job, because its time limit was reached. No call
+    /// of the job can succeed afterwards, also if the communicator has failed before: the ranks no longer agree about
+    /// how many they have made.
     #[cold]
     pub(crate) fn give_up_job_calls(&self, worker: &Worker, call: JobCall) {
         self.has_given_up_job_calls.store(true, Ordering::Relaxed);
@@ -449,8 +449,8 @@ impl FailureMonitor {
             if calls.contains(theirs) || calls.contains(ours))
     }
 
-    /// Returns why calls of the communicator cannot succeed, for a poll. Now and then, also if only a look at all members
-    /// shows that.
+    /// Returns why calls of the communicator cannot succeed, for a poll. Now and then, also if only a look at all
+    /// members shows that.
     pub(crate) fn look(&self, worker: &Worker) -> Option<Cause> {
         if !self.is_poll_to_look(worker) {
             return self.check().err();

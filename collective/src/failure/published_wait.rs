@@ -1,9 +1,9 @@
 //! Finds members that wait for each other in different calls.
 //!
-//! The [call log](crate::failure::call_log) compares calls of equal numbers. Some things have no number among the calls,
-//! since a program may begin them before or after other calls: starts of plans, fuzzy barriers, calls of the job, and
-//! the call that recreates the communicator. But a member that waits for one of them waits for the others to begin it.
-//! So if each of two members waits for something that the other one has not begun, both wait for ever.
+//! The [call log](crate::failure::call_log) compares calls of equal numbers. Some things have no number among the
+//! calls, since a program may begin them before or after other calls: starts of plans, fuzzy barriers, calls of the
+//! job, and the call that recreates the communicator. But a member that waits for one of them waits for the others to
+//! begin it. So if each of two members waits for something that the other one has not begun, both wait for ever.
 //!
 //! A member publishes what it waits for once it has waited long: a *lane* (calls, fuzzy barriers, calls of the job,
 //! recreation, or starts of one plan), the number in that lane, a name for errors, and a ticket, which is new for
@@ -14,13 +14,14 @@
 //!
 //! *No false alarm.* Between two looks a waiting thread begins nothing. But other threads of the rank may: they may use
 //! nonblocking calls, plans and fuzzy barriers in an order of their own. So only waits of the thread that has made the
-//! communicator are published, and these come in one order on all members. A thread in `block_on` waits if it awaits one
-//! thing and nobody else can wake it. A member whose wait has ended withdraws it. Any call may wait for all members,
-//! although a broadcast, for instance, needs only its root. A program that relies on the contrary may be failed.
+//! communicator are published, and these come in one order on all members. A thread in `block_on` waits if it awaits
+//! one thing and nobody else can wake it. A member whose wait has ended withdraws it. Any call may wait for all
+//! members, although a broadcast, for instance, needs only its root. A program that relies on the contrary may be
+//! failed.
 //!
-//! *Not found.* Threads other than that one; several things awaited at a time; tests in a loop; circles of three members
-//! of which no two wait for each other; members that do not read each other's words, or are more than 32. There only time limits end
-//! such waits.
+//! *Not found.* Threads other than that one; several things awaited at a time; tests in a loop; circles of three
+//! members of which no two wait for each other; members that do not read each other's words, or are more than 32. There
+//! only time limits end such waits.
 //!
 //! Each member writes the line with its wait alone. The cost is a line written in a wait of a millisecond, and nothing
 //! in others.
@@ -42,8 +43,8 @@ use tasuki_core::fabric::{LinePayload, SignalLine};
 use tasuki_core::segment::layout::LINE_PAYLOAD;
 use tasuki_schedule::selection::MEMBERS_MAX;
 
-/// Things that are begun one after the other. All members begin those of one lane in the same order. Its place is that of
-/// its name in [`NAMES`].
+/// Things that are begun one after the other. All members begin those of one lane in the same order. Its place is that
+/// of its name in [`NAMES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lane {
     /// Calls in the call log, blocking or not. Number 0 is the blocking call under way.

@@ -176,8 +176,8 @@ impl FinalizeHook for Fuzzy {
     fn finalize(&self, worker: &Worker) -> Result<()> {
         self.is_over.store(true, Ordering::Relaxed);
         let started = self.started.load(Ordering::Relaxed);
-        // This wait fails if a member leaves without having started the instance, or if the communicator has failed. That
-        // is no failure of this member.
+        // This wait fails if a member leaves without having started the instance, or if the communicator has failed.
+        // That is no failure of this member.
         let _monitored = scoped_wait_probe(self.monitor.probe());
         let over = worker.wait(&self.arrival(started), Deadline::NEVER, &|| "leave(): fuzzy barriers".into());
         let Some(queue) = &self.queue else { return Ok(()) };

@@ -27,8 +27,8 @@ pub(crate) struct BlockExchange {
     is_equal: bool,
 }
 
-/// A block that is sent, and one that is received meanwhile. Each has the other member, and the range of the sent values
-/// or the number of the received block.
+/// A block that is sent, and one that is received meanwhile. Each has the other member, and the range of the sent
+/// values or the number of the received block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Transfer {
     to: Option<(usize, Range<usize>)>,

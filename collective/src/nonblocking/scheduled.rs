@@ -177,9 +177,10 @@ impl ScheduledCalls {
         self.begun.load(Ordering::Relaxed) - self.over.load(Ordering::Relaxed) >= u64::from(SLOTS)
     }
 
-    /// Adds a call, named by a word, which runs a variant of the steps, with a tag. The caller makes sure that the calls are not
-    /// [full](Self::is_full). Returns the call's number; true if it goes by messages, or may do so if the members turn out
-    /// not to compile the steps: `by_messages` makes the task for that; and what [`run_begun`](Self::run_begun) takes.
+    /// Adds a call, named by a word, which runs a variant of the steps, with a tag. The caller makes sure that the
+    /// calls are not [full](Self::is_full). Returns the call's number; true if it goes by messages, or may do so if the
+    /// members turn out not to compile the steps: `by_messages` makes the task for that; and what
+    /// [`run_begun`](Self::run_begun) takes.
     pub(super) fn begin(
         &self,
         data: Box<dyn AnyCallData>,
@@ -516,7 +517,8 @@ impl ScheduledCalls {
         self.lock().take_result(number)
     }
 
-    /// Forgets the waker of a call whose result nobody will take, and the result. The call goes on for the other members.
+    /// Forgets the waker of a call whose result nobody will take, and the result. The call goes on for the other
+    /// members.
     pub(super) fn drop_call(self: &Arc<Self>, number: u64) {
         let mut state = self.lock();
         let result = state.take_result(number);

@@ -71,8 +71,8 @@ impl fmt::Debug for Plan {
 }
 
 impl Communicator {
-    /// Makes a plan or an execution of a schedule, for values of that type, together with all members, within a collective call. The inner
-    /// error means that no member has it.
+    /// Makes a plan or an execution of a schedule, for values of that type, together with all members, within a
+    /// collective call. The inner error means that no member has it.
     pub(crate) fn negotiate(
         &self,
         schedule: (&Schedule, ValueKind),
@@ -103,8 +103,8 @@ impl fmt::Debug for PlanValues {
 impl Communicator {
     /// Prepares a schedule, together with all members. `prepare` is called before a queue is made.
     ///
-    /// Errors: members came with different schedules, or values of different types; a member has no room for its part; the schedule is for another
-    /// number of ranks than there are members. Then no member has the plan.
+    /// Errors: members came with different schedules, or values of different types; a member has no room for its part;
+    /// the schedule is for another number of ranks than there are members. Then no member has the plan.
     pub fn plan(&self, schedule: &Schedule, values: PlanValues, prepare: &dyn Fn()) -> Result<Plan> {
         let spans = |member| DataSpans::of_contract(&schedule.contract(member));
         self.plan_as("plan", schedule.name(), (schedule, &spans), values, prepare)
@@ -255,7 +255,8 @@ impl Plan {
         started.map_err(|error| error.in_call(|| self.call("start")))
     }
 
-    /// Sets the tag of the next starts, if this rank runs them in its calls: a member whose start has another tag fails.
+    /// Sets the tag of the next starts, if this rank runs them in its calls: a member whose start has another tag
+    /// fails.
     fn set_tag(&mut self, tag: u32) {
         self.call_state.iter_mut().for_each(|call_state| run::in_calls::set_tag(call_state, tag));
     }
@@ -356,8 +357,8 @@ impl Plan {
         self.plan_state.started.load(Ordering::Relaxed) != self.ended
     }
 
-    /// Returns this member's input. Errors: a start is under way; the schedule has the input in several places; there is
-    /// no memory for it.
+    /// Returns this member's input. Errors: a start is under way; the schedule has the input in several places; there
+    /// is no memory for it.
     #[inline]
     pub fn input(&mut self) -> Result<&mut [u8]> {
         self.check_at_rest("input")?;
@@ -387,8 +388,8 @@ impl Plan {
         program_data.copies.result(span, *ended, &read, &fault)
     }
 
-    /// Returns a buffer of a schedule of the program. If `is_changed`, the next start writes what the program changes in
-    /// it. Errors: a start is under way; the program does not use this buffer; there is no memory for a copy.
+    /// Returns a buffer of a schedule of the program. If `is_changed`, the next start writes what the program changes
+    /// in it. Errors: a start is under way; the program does not use this buffer; there is no memory for a copy.
     pub fn buffer(&mut self, buffer: BufferId, is_changed: bool) -> Result<&mut [u8]> {
         self.check_at_rest("buffer")?;
         let is_of_program = self.program_data.spans.kept == InputKept::OnceUsed;
@@ -423,7 +424,8 @@ impl Plan {
         *self.program_data = ProgramData::new(spans, self.plan_state.counted.clone());
     }
 
-    /// Writes into a buffer, before a start of a plan without copies. Error: a start is under way; the bytes do not fit.
+    /// Writes into a buffer, before a start of a plan without copies. Error: a start is under way; the bytes do not
+    /// fit.
     fn write(&mut self, buffer: BufferId, at: u64, bytes: &[u8]) -> Result<()> {
         self.check_place(buffer, at, bytes.len(), "write")?;
         write_to(&self.plan_state, &mut self.call_state, (buffer, at), bytes)

@@ -34,8 +34,8 @@ pub(crate) enum InputKept {
     InPlace,
     /// The steps combine values in its place, so each start writes a copy of it there.
     ByCopy,
-    /// The steps are the program's own and may overwrite it. Once the program has asked for the input, each start writes
-    /// a copy of it there.
+    /// The steps are the program's own and may overwrite it. Once the program has asked for the input, each start
+    /// writes a copy of it there.
     OnceUsed,
 }
 
@@ -185,8 +185,8 @@ impl Copies {
         Ok(copy.buffer.bytes_mut())
     }
 
-    /// Writes what a start needs: the buffers that were changed, then the input. A reduction whose input was never asked
-    /// for has zeros.
+    /// Writes what a start needs: the buffers that were changed, then the input. A reduction whose input was never
+    /// asked for has zeros.
     pub(crate) fn write(&mut self, spans: &DataSpans, write: Write<'_>, fault: Fault<'_>) -> Result<()> {
         for (&number, copy) in self.buffers.iter_mut().filter(|(_, copy)| copy.is_changed) {
             if let Some(buffer) = BufferId::numbered(number) {

@@ -27,7 +27,8 @@ struct Report {
     rank: Option<Rank>,
     call: String,
     cause: Cause,
-    /// The rank at the other end of the call, or whose message or signal it has waited for, if the cause does not name it.
+    /// The rank at the other end of the call, or whose message or signal it has waited for, if the cause does not name
+    /// it.
     peer: Option<Rank>,
     notes: Vec<String>,
     /// The program's own error, if it is one.
@@ -661,8 +662,8 @@ impl Error {
         self.0.cause.kind()
     }
 
-    /// Returns the rank or member that failed, left, or differs from this one, if it is known. A member, if members of a
-    /// communicator differ or one has no room; otherwise a rank of the job.
+    /// Returns the rank or member that failed, left, or differs from this one, if it is known. A member, if members of
+    /// a communicator differ or one has no room; otherwise a rank of the job.
     ///
     /// For a message that was too long or had another type it is the rank at the other end, and for a call that reached
     /// its time limit the rank whose message or signal it waited for.

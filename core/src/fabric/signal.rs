@@ -170,8 +170,8 @@ impl<'f> DirectLine<'f> {
         self.mode
     }
 
-    /// Sets the counter to `value` in a start of that number, with its tag instead of a payload, and wakes the owner if it sleeps. What the caller
-    /// wrote before is visible to a rank that sees the value.
+    /// Sets the counter to `value` in a start of that number, with its tag instead of a payload, and wakes the owner if
+    /// it sleeps. What the caller wrote before is visible to a rank that sees the value.
     #[inline(always)]
     pub fn raise_tagged(&self, value: u64, start: u32, tag: u32) {
         self.cell.words().raise_tagged(value, start, tag);

@@ -83,8 +83,8 @@ impl LineWords {
         self.counter.store(value, order);
     }
 
-    /// Called by the writer when no payload is used, but a tag, in a start of that number. Everything it wrote before is
-    /// visible to a reader that sees the counter, the tag too. The tags of the last four starts lie in the payload.
+    /// Called by the writer when no payload is used, but a tag, in a start of that number. Everything it wrote before
+    /// is visible to a reader that sees the counter, the tag too. The tags of the last four starts lie in the payload.
     #[inline(always)]
     pub fn raise_tagged(&self, value: u64, start: u32, tag: u32) {
         let store_tag = || self.payload[start as usize % TAGS].store(tag_word(start, tag), Ordering::Relaxed);
@@ -99,8 +99,8 @@ impl LineWords {
         }
     }
 
-    /// Called by the reader after it has loaded the counter with acquire. Returns the tags of the start of that raise and
-    /// of those before it, unless later ones have taken their places.
+    /// Called by the reader after it has loaded the counter with acquire. Returns the tags of the start of that raise
+    /// and of those before it, unless later ones have taken their places.
     #[inline(always)]
     pub fn tags(&self) -> RaiseTags {
         RaiseTags(std::array::from_fn(|place| self.payload[place].load(Ordering::Relaxed)))

@@ -6,10 +6,12 @@
 //! each rank has its own processor, the writer can do without: then the sleeper executes a fence on
 //! all processors (membarrier), which is rare:
 //!
-//! | mode | writer | sleeper, dozing (at most 100 us) | sleeper, asleep (no limit) |
+//! | mode | writer | sleeper, dozing (at most 100 us) | sleeper, asleep (until woken) |
 //! |---|---|---|---|
 //! | FENCE | fence, load | fence, check | fence, check |
 //! | MEMBARRIER | load | fence, check: a wake-up lost here costs at most the 100 us | membarrier, check |
+//!
+//! A sleeper that nobody wakes reads its conditions again every 500 ms, to look for what no writer reports.
 //!
 //! In MEMBARRIER mode no wake-up of an ASLEEP rank is lost. If the writer's load comes before the membarrier on its
 //! processor, so does its store, and the sleeper's second check sees it. If the load comes after, it sees ASLEEP.

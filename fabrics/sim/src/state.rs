@@ -163,8 +163,8 @@ impl SimState {
         }
     }
 
-    /// Schedules an event. If another thread of the rank is ahead of the one whose operation ends, the rank learns of the
-    /// end when that thread could see it.
+    /// Schedules an event. If another thread of the rank is ahead of the one whose operation ends, the rank learns of
+    /// the end when that thread could see it.
     pub(crate) fn schedule(&mut self, at_ns: u64, rank: Rank, what: EventKind) {
         let is_own_end = matches!(what, EventKind::End { operation, .. } if operation.issuer == rank);
         let clocks = self.ranks[rank.index()].actors.iter().map(|&actor| self.actors[actor].clock);

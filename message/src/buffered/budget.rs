@@ -67,8 +67,8 @@ impl BufferedSends {
         after.filter(|_| bytes <= longest)
     }
 
-    /// Reserves room for a message and counts the message at its slot. Returns the bytes to give back. None: there is no
-    /// room, and the send is to wait for its receive.
+    /// Reserves room for a message and counts the message at its slot. Returns the bytes to give back. None: there is
+    /// no room, and the send is to wait for its receive.
     pub(crate) fn take(&self, bytes: u64, state: &LocalSlot) -> Result<Option<u64>, Cause> {
         let mut usage = self.usage();
         let rules = usage.rules;

@@ -132,8 +132,8 @@ impl ProgressEngine {
         self.serves.load(Ordering::Relaxed) || worker.uses_queues()
     }
 
-    /// Starts the waker thread, which from now on makes progress for the rank until it leaves, like a waiting call. Where
-    /// no thread can sleep, as in a simulation, it does nothing.
+    /// Starts the waker thread, which from now on makes progress for the rank until it leaves, like a waiting call.
+    /// Where no thread can sleep, as in a simulation, it does nothing.
     pub fn serve_in_background(self: &Arc<Self>, worker: &Arc<Worker>) -> Result<()> {
         worker.check().map_err(|cause| worker.fault(cause, || "serve_in_background()".into()))?;
         self.serves.store(true, Ordering::Relaxed);

@@ -242,8 +242,8 @@ impl MessageOp {
         }
     }
 
-    /// Returns true if a look at its slot shows that a step would achieve nothing. Makes no call of the fabric and takes
-    /// no lock. `is_ring_free`: a ring may be available.
+    /// Returns true if a look at its slot shows that a step would achieve nothing. Makes no call of the fabric and
+    /// takes no lock. `is_ring_free`: a ring may be available.
     #[inline]
     pub(crate) fn is_quiet(&self, is_ring_free: bool) -> bool {
         let bank = &self.bank;
@@ -403,8 +403,8 @@ impl MessageOp {
         matches!(&*self.lock_protocol(worker), ProtocolState::Send(sending) if sending.is_claiming())
     }
 
-    /// Returns true if a message has met the receive, which was to be withdrawn and now goes on. Returns false if that is
-    /// not known yet.
+    /// Returns true if a message has met the receive, which was to be withdrawn and now goes on. Returns false if that
+    /// is not known yet.
     pub(crate) fn goes_on_with_message(&self, worker: &Worker) -> bool {
         let mut protocol = self.lock_protocol(worker);
         match &mut *protocol {

@@ -1,6 +1,6 @@
 //! The waker thread of a rank: it waits on behalf of all requests that tasks await, like any waiting call, and wakes
-//! their tasks. It starts when a request is first pending, and ends when no task has waited for a while. If the rank has
-//! handlers or queues, or was told to serve in the background, it stays until the rank leaves.
+//! their tasks. It starts when a request is first pending, and ends when no task has waited for a while. If the rank
+//! has handlers or queues, or was told to serve in the background, it stays until the rank leaves.
 
 use crate::progress::engine::ProgressEngine;
 use crate::progress::operation::MessageOp;

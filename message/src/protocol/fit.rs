@@ -16,9 +16,9 @@ pub(crate) fn type_mismatch(sent: KindClass, wanted: KindClass) -> Cause {
     Cause::TypeMismatch { sent: sent.name(), wanted: wanted.name() }
 }
 
-/// Returns true if a message that does not fit in a receive stays for another one. Such a message was sent to an earlier
-/// receive, which was withdrawn. If the classes of both types match, the message may have been sent to this receive by a
-/// sender that could not tell the types apart, and waits for its end: then this receive takes it.
+/// Returns true if a message that does not fit in a receive stays for another one. Such a message was sent to an
+/// earlier receive, which was withdrawn. If the classes of both types match, the message may have been sent to this
+/// receive by a sender that could not tell the types apart, and waits for its end: then this receive takes it.
 pub(crate) fn stays(sent: ValueKind, wanted: ValueKind) -> bool {
     sent.matches(wanted) || !sent.class().may_match(wanted.class())
 }

@@ -23,8 +23,8 @@ pub(crate) struct PipelinedSend {
     operation: Option<u64>,
 }
 
-/// The slot where a message meets its receive, the message's number there, the number of the slot it was sent on, and the
-/// type of its values.
+/// The slot where a message meets its receive, the message's number there, the number of the slot it was sent on, and
+/// the type of its values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MatchedSlot<'a> {
     pub(crate) bank: &'a Arc<SlotBank>,
@@ -35,7 +35,8 @@ pub(crate) struct MatchedSlot<'a> {
 }
 
 impl MatchedSlot<'_> {
-    /// Returns the payload word of a message in place that has the number of its slot and, above it, the type of its values.
+    /// Returns the payload word of a message in place that has the number of its slot and, above it, the type of its
+    /// values.
     pub(crate) fn slot_and_kind(self) -> u64 {
         u64::from(self.kind.bits()) << 32 | u64::from(self.slot)
     }

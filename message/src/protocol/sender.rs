@@ -405,8 +405,8 @@ pub(crate) fn find(bank: &SlotBank, index: SlotIndex, (kind, len): (ValueKind, u
             let cause = type_mismatch(kind.class(), class);
             Found::Unfit { version: encoding::posting_version(word), cause }
         }
-        // The posting of a long receive does not change when the receive is withdrawn. For a longer message the types are
-        // compared when the receive is claimed.
+        // The posting of a long receive does not change when the receive is withdrawn. For a longer message the types
+        // are compared when the receive is claimed.
         Posting::Long { version, class } if len <= SHORT_MAX as u64 && !kind.class().may_match(class) => {
             let cause = type_mismatch(kind.class(), class);
             if posted(bank, index, number, version) {

@@ -1,9 +1,9 @@
-//! The any-source queue: a receive queue that every rank has, for the messages of all its communicators whose receiver does
-//! not name the sender.
+//! The any-source queue: a receive queue that every rank has, for the messages of all its communicators whose receiver
+//! does not name the sender.
 //!
-//! It lies at a fixed place of each rank's arena, in pages that nobody has touched before its first message. So no rank makes
-//! it, and no sender waits for the receiver's processor. Memory that is zero is an empty queue, but for its size: who
-//! comes first, a sender or the receiver, writes that, and all others use what they find.
+//! It lies at a fixed place of each rank's arena, in pages that nobody has touched before its first message. So no rank
+//! makes it, and no sender waits for the receiver's processor. Memory that is zero is an empty queue, but for its size:
+//! who comes first, a sender or the receiver, writes that, and all others use what they find.
 //!
 //! | offset in the queue's place | holds |
 //! |---|---|
@@ -11,14 +11,14 @@
 //! | 4 Ki | lines of the buffers, 128 in the space of a unit |
 //! | 8 Mi | areas of the buffers |
 //!
-//! The line of a message says of which communicator it is. There is one ticket counter for all communicators, so messages
-//! that nobody receives move into the side store, where they stop nobody else.
+//! The line of a message says of which communicator it is. There is one ticket counter for all communicators, so
+//! messages that nobody receives move into the side store, where they stop nobody else.
 //!
-//! Threads. Any number of threads of a rank may send to one receiver and receive at once. A lock for each receiver is held
-//! by a sender while it draws its ticket, waits for that ticket's buffer, and writes it. Others would wait for later buffers
-//! of the same queue meanwhile. So the messages of a rank to another are in one order, whatever threads send them. The lock
-//! of the receiving side is held during a look at the queue, and while a message is copied from a buffer. No thread holds
-//! it while it waits for a message, or fetches a long one from its sender.
+//! Threads. Any number of threads of a rank may send to one receiver and receive at once. A lock for each receiver is
+//! held by a sender while it draws its ticket, waits for that ticket's buffer, and writes it. Others would wait for
+//! later buffers of the same queue meanwhile. So the messages of a rank to another are in one order, whatever threads
+//! send them. The lock of the receiving side is held during a look at the queue, and while a message is copied from a
+//! buffer. No thread holds it while it waits for a message, or fetches a long one from its sender.
 
 use crate::context::{Context, Received};
 use crate::progress::engine::ProgressEngine;
@@ -170,8 +170,8 @@ impl AnySource {
         )
     }
 
-    /// Bytes of this rank's queue, if this rank has looked at it, and of what this rank keeps to send to others. A look at
-    /// a queue that nobody has used would take a page.
+    /// Bytes of this rank's queue, if this rank has looked at it, and of what this rank keeps to send to others. A look
+    /// at a queue that nobody has used would take a page.
     fn bytes(&self) -> u64 {
         let own = match self.reader.get().map(Mutex::try_lock) {
             Some(Ok(reader)) => reader.bytes(),
@@ -192,15 +192,15 @@ pub enum AnyLook {
 }
 
 impl Context {
-    /// Sets the size of the any-source queues to which this rank comes first, its own or those of others. Without effect
-    /// after the first message.
+    /// Sets the size of the any-source queues to which this rank comes first, its own or those of others. Without
+    /// effect after the first message.
     pub fn set_any_source_size(&self, size: AnySourceSize) {
         self.any_source.size.get_or_init(|| size);
     }
 
-    /// Sends a message to a member, which receives it by [`Context::recv_any`]. Returns when its bytes may be used again:
-    /// when they are in a buffer of the receiver's any-source queue or, if they are longer, when it has fetched them. After
-    /// an error the message was not sent.
+    /// Sends a message to a member, which receives it by [`Context::recv_any`]. Returns when its bytes may be used
+    /// again: when they are in a buffer of the receiver's any-source queue or, if they are longer, when it has fetched
+    /// them. After an error the message was not sent.
     pub fn send_any(&self, bytes: &[u8], to: Rank, slot: u32, kind: ValueKind) -> Result<()> {
         let call = || format!("send_any(slot {slot} to rank {to})");
         if slot >= Context::NO_SLOT {
@@ -213,8 +213,8 @@ impl Context {
     }
 
     /// Receives the oldest message of this context that is on that slot, or on any slot, from any member; waits for it.
-    /// `place` returns the memory for a message of that many bytes; if it returns an error, or the types do not match, the
-    /// message stays in the queue.
+    /// `place` returns the memory for a message of that many bytes; if it returns an error, or the types do not match,
+    /// the message stays in the queue.
     pub fn recv_any<'b>(
         &self,
         slot: u32,
@@ -256,7 +256,8 @@ impl Context {
         Ok(Some(self.received_any(&taken)))
     }
 
-    /// Takes a message like [`Context::recv_any`], for a request that may [put it back](Context::put_back_any). Does not wait.
+    /// Takes a message like [`Context::recv_any`], for a request that may [put it back](Context::put_back_any). Does
+    /// not wait.
     pub fn look_any<'b>(
         &self,
         slot: u32,
@@ -273,7 +274,8 @@ impl Context {
         }
     }
 
-    /// Takes a message that was found. Fetches it, if it has stayed at its sender, when other threads may use the queue again.
+    /// Takes a message that was found. Fetches it, if it has stayed at its sender, when other threads may use the queue
+    /// again.
     fn take_any(
         &self,
         mut reader: MutexGuard<'_, QueueReader>,
@@ -301,7 +303,8 @@ impl Context {
         Received { source: self.member_of(got.source).unwrap_or(got.source), ..got }
     }
 
-    /// Bytes of this rank's any-source queue, if this rank has looked at it, and of what this rank keeps to send to others.
+    /// Bytes of this rank's any-source queue, if this rank has looked at it, and of what this rank keeps to send to
+    /// others.
     pub fn any_source_bytes(&self) -> u64 {
         self.any_source.bytes()
     }

@@ -7,9 +7,9 @@
 //! | 72-79 | the key of the queue; 0 if the place is free, 1 if the queue was dropped |
 //! | 80-87 | how many senders have it open |
 //!
-//! A sender adds itself to the senders before it compares the key. The owner that drops the queue changes the key before
-//! it reads the number of senders, and frees nothing while there are any. So a sender that has found the right key may
-//! use counters and lines until it is dropped; and one whose queue is gone gets an error.
+//! A sender adds itself to the senders before it compares the key. The owner that drops the queue changes the key
+//! before it reads the number of senders, and frees nothing while there are any. So a sender that has found the right
+//! key may use counters and lines until it is dropped; and one whose queue is gone gets an error.
 
 use crate::receive_queue::tickets::TicketMemory;
 use crate::slot::arena::{at, atomic8};

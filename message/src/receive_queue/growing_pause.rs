@@ -18,7 +18,8 @@ impl GrowingPause {
         GrowingPause { next_ns: first_ns, longest_ns }
     }
 
-    /// Waits for an event, or a pause. Returns true if the event has happened. Errors: those of a wait until the deadline.
+    /// Waits for an event, or a pause. Returns true if the event has happened. Errors: those of a wait until the
+    /// deadline.
     pub(crate) fn wait(
         &mut self,
         worker: &Worker,

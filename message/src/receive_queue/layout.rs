@@ -51,8 +51,8 @@ pub(crate) struct Header {
     pub(crate) slot: u32,
     pub(crate) context: u64,
     pub(crate) kind: ValueKind,
-    /// How many tickets ago its sender wrote its last message; 0 if that was longer ago than there are buffers. Lines may
-    /// arrive in another order than they were written.
+    /// How many tickets ago its sender wrote its last message; 0 if that was longer ago than there are buffers. Lines
+    /// may arrive in another order than they were written.
     pub(crate) before: u16,
     pub(crate) place: Place,
 }

@@ -1,8 +1,8 @@
 //! Receive queues: many senders, one receiver, and a fixed number of buffers.
 //!
 //! A rank that has a receive queue states how many messages it holds and how long they are. Any rank that knows its
-//! [`ReceiveQueueAddress`] sends to it; the receiver knows neither who nor when. The queue never takes more memory, however many
-//! senders there are, and the receiver's processor does nothing until it looks.
+//! [`ReceiveQueueAddress`] sends to it; the receiver knows neither who nor when. The queue never takes more memory,
+//! however many senders there are, and the receiver's processor does nothing until it looks.
 //!
 //! ```text
 //!             drawn    messages that senders have begun: a sender's ticket is the number before its own
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! 1. A sender adds 1 to `drawn`. The old value is its ticket `t`.
-//! 2. It waits until `t - consumed < N` (wrapping). It keeps the last value of `consumed` that it has read, and reads it
-//!    again only if that value leaves no room. While it waits, it polls at growing intervals.
+//! 2. It waits until `t - consumed < N` (wrapping). It keeps the last value of `consumed` that it has read, and reads
+//!    it again only if that value leaves no room. While it waits, it polls at growing intervals.
 //! 3. It writes a message of up to 32 bytes into the line of buffer `t mod N`, and a longer one into the area of that
 //!    buffer, before the line. A message that is longer than the area stays where it is: the line says where, and the
 //!    receiver fetches it ([`offer`]).
@@ -22,16 +22,17 @@
 //!    example by its slot, leaves a gap, which `consumed` does not pass: otherwise ticket `t + N` would overwrite a
 //!    message that nobody has read.
 //!
-//! The messages of one sender are received in the order in which it sends them, also where lines arrive in another order:
-//! each line says how many tickets ago its sender wrote the last one. Nothing is promised across senders. Both counters
-//! may lie on another rank than the receiver.
+//! The messages of one sender are received in the order in which it sends them, also where lines arrive in another
+//! order: each line says how many tickets ago its sender wrote the last one. Nothing is promised across senders. Both
+//! counters may lie on another rank than the receiver.
 //!
 //! Each rank has one more queue, for the messages of its communicators whose receiver does not name the sender
 //! ([`any_source`]).
 //!
-//! Source: Sumimoto and others, Methods for Memory Saving Communication Library Using Remote Atomic Memory Communication,
-//! the scheme that acquires a receive buffer. The paper does not say how the receiver knows that a buffer is filled, nor
-//! that `consumed` must be a prefix; nor what a sender does that gives up after it has drawn a ticket ([`void_ticket`]).
+//! Source: Sumimoto and others, Methods for Memory Saving Communication Library Using Remote Atomic Memory
+//! Communication, the scheme that acquires a receive buffer. The paper does not say how the receiver knows that a
+//! buffer is filled, nor that `consumed` must be a prefix; nor what a sender does that gives up after it has drawn a
+//! ticket ([`void_ticket`]).
 
 pub(crate) mod any_source;
 mod counters;

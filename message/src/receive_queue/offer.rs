@@ -1,8 +1,8 @@
 //! Offers: long messages that stay at their sender until the receiver fetches them.
 //!
 //! The sender registers the bytes, and writes into a buffer of the queue where they are. The receiver claims the offer,
-//! copies the bytes, and ends the offer. The sender may take an offer back that was not claimed: because the time limit of
-//! its call was reached. The state of an offer is one word in the sender's arena, which both change by
+//! copies the bytes, and ends the offer. The sender may take an offer back that was not claimed: because the time limit
+//! of its call was reached. The state of an offer is one word in the sender's arena, which both change by
 //! compare-and-swap, so either the receiver gets the message or the sender has it back, and each knows which.
 //!
 //! | bits | hold |

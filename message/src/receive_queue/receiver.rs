@@ -191,8 +191,8 @@ impl QueueReader {
         self.description.buffer_bytes() + self.side_store.bytes()
     }
 
-    /// Returns the first buffer, in which the next message nearly always comes, if it is not filled. None also for a queue
-    /// of several shares.
+    /// Returns the first buffer, in which the next message nearly always comes, if it is not filled. None also for a
+    /// queue of several shares.
     pub(crate) fn empty_head(&self) -> Option<EmptyHead> {
         let [(share, tickets)] = &self.shares[..] else { return None };
         let ticket = tickets.head();
@@ -283,8 +283,8 @@ impl QueueReader {
         Ok(None)
     }
 
-    /// Returns true if all messages of the same sender before that one have arrived: lines may arrive in another order than
-    /// they were written.
+    /// Returns true if all messages of the same sender before that one have arrived: lines may arrive in another order
+    /// than they were written.
     fn follows(&self, share: usize, mut ticket: u64, header: &Header, there: &[u64]) -> bool {
         let tickets = &self.shares[share].1;
         let mut before = u64::from(header.before);
@@ -321,8 +321,8 @@ impl QueueReader {
         Ok(None)
     }
 
-    /// Takes a message that was claimed out of the queue, and frees its buffer. Copies it, unless it stays at its sender. If
-    /// `into` is an error, the message stays in the queue.
+    /// Takes a message that was claimed out of the queue, and frees its buffer. Copies it, unless it stays at its
+    /// sender. If `into` is an error, the message stays in the queue.
     pub(crate) fn take<'b>(
         &mut self,
         wanted: Wanted,
@@ -346,8 +346,8 @@ impl QueueReader {
         Ok(Taken { header: *header, ticket, into })
     }
 
-    /// Puts a message back that was taken: another receive gets it, as if it had never been taken. Only for queues of one
-    /// share.
+    /// Puts a message back that was taken: another receive gets it, as if it had never been taken. Only for queues of
+    /// one share.
     pub(crate) fn put_back(&mut self, message: &TakenMessage, bytes: &[u8]) {
         let len = bytes.len() as u64;
         let (place, bytes) = match bytes.len() <= INLINE_MAX {
@@ -426,7 +426,8 @@ impl QueueReader {
     fn arrival(&mut self, wanted: Wanted, members: Option<&Arc<[Rank]>>) -> Result<Option<Arrival>> {
         self.publish(true)?;
         let put_back = (self.put_back.clone(), self.put_back.load(Ordering::Acquire));
-        // First which buffers are not filled, and then a look at the others: a message that comes in between is in the list.
+        // First which buffers are not filled, and then a look at the others: a message that comes in between is in the
+        // list.
         let (mut awaited, mut full) = (Vec::new(), None);
         for (number, (share, tickets)) in self.shares.iter().enumerate() {
             let before = awaited.len();
@@ -480,8 +481,8 @@ pub(crate) struct EmptyHead {
 }
 
 impl EmptyHead {
-    /// Waits until it is filled, for as long as a call spins before its first pause. It is cheaper to look at it alone than
-    /// at all buffers.
+    /// Waits until it is filled, for as long as a call spins before its first pause. It is cheaper to look at it alone
+    /// than at all buffers.
     pub(crate) fn spin(&self, worker: &Worker) {
         let mut attempts = worker.spins(None);
         while attempts > 0 && !has_reached(self.lines.main(self.buffer), self.ticket) {

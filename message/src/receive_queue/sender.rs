@@ -224,8 +224,8 @@ impl QueueWriter {
         }
     }
 
-    /// Lets the rank tell the receiver that no message comes for a ticket that was not used. Another call of the rank does
-    /// that, or the rank when it leaves.
+    /// Lets the rank tell the receiver that no message comes for a ticket that was not used. Another call of the rank
+    /// does that, or the rank when it leaves.
     pub(crate) fn give_up(&mut self, progress: &Arc<ProgressEngine>) {
         if let Some(ticket) = self.drawn.take() {
             VoidTicket::add(&self.access, progress, ticket);
@@ -233,8 +233,8 @@ impl QueueWriter {
     }
 }
 
-/// Sends a message: `write_bytes` writes one that a buffer holds. A longer one stays here until the receiver has fetched it;
-/// `write_offered` writes where it is.
+/// Sends a message: `write_bytes` writes one that a buffer holds. A longer one stays here until the receiver has
+/// fetched it; `write_offered` writes where it is.
 #[inline]
 pub(crate) fn send<W>(
     access: &Arc<QueueAccess>,
@@ -298,9 +298,9 @@ impl ReceiveQueueSender {
         self.address
     }
 
-    /// Sends a message of that kind. Returns when its bytes may be used again: if they fit in a buffer of the queue, when
-    /// there is one and they are written there, otherwise when the receiver has fetched them. After an error the message
-    /// was not sent.
+    /// Sends a message of that kind. Returns when its bytes may be used again: if they fit in a buffer of the queue,
+    /// when there is one and they are written there, otherwise when the receiver has fetched them. After an error the
+    /// message was not sent.
     #[inline]
     pub fn send(&mut self, bytes: &[u8], kind: ValueKind, slot: u32) -> Result<()> {
         let (access, label) = (self.writer.access.clone(), MessageLabel { slot, kind, context: 0 });

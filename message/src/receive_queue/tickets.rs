@@ -1,7 +1,7 @@
 //! The two counters of a receive queue, as a sender and as the receiver see them.
 //!
-//! `SYNC queue-consumed`: the receiver adds to `consumed` after it has read a buffer, and a sender reads `consumed` before
-//! it writes that buffer again. Both are atomic operations with full ordering.
+//! `SYNC queue-consumed`: the receiver adds to `consumed` after it has read a buffer, and a sender reads `consumed`
+//! before it writes that buffer again. Both are atomic operations with full ordering.
 
 use tasuki_core::base::planted;
 

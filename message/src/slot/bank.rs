@@ -422,7 +422,8 @@ impl SlotBank {
         Ok(number)
     }
 
-    /// Takes the short message of that number, if it has arrived, fits, and has values of that type. Returns its length.
+    /// Takes the short message of that number, if it has arrived, fits, and has values of that type. Returns its
+    /// length.
     #[inline(always)]
     pub(crate) fn take_short(
         &self,

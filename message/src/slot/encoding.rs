@@ -240,7 +240,8 @@ pub(crate) enum Data {
     SplitCopy,
     /// The message is at the address in the posting.
     InPlace,
-    /// The message did not fit in the receive posted under that version: it was too long, or had values of another type.
+    /// The message did not fit in the receive posted under that version: it was too long, or had values of another
+    /// type.
     Unfit { version: u32 },
     /// The sender had claimed the receive and then failed.
     Failed,

@@ -119,8 +119,8 @@ fn eager(shape: &Shape, part: &mut RankPart) {
     }
 }
 
-/// Combines the incoming values with the data of rank `centre`. Each step raises `free` at the rank whose receive buffer
-/// it was the last to read; the last step raises `combined`.
+/// Combines the incoming values with the data of rank `centre`. Each step raises `free` at the rank whose receive
+/// buffer it was the last to read; the last step raises `combined`.
 fn combine(
     shape: &Shape,
     centre: usize,

@@ -11,8 +11,8 @@ use crate::{BufferId, BufferKind, BufferSpan, Location, Origin, StepKind};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A contribution: an input byte of a rank, from a buffer, and the operators that follow it if the combination is written
-/// with each operator behind its operands. So a value keeps how it was combined, not only in which order.
+/// A contribution: an input byte of a rank, from a buffer, and the operators that follow it if the combination is
+/// written with each operator behind its operands. So a value keeps how it was combined, not only in which order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Provenance {
     rank: u32,

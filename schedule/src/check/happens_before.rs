@@ -197,7 +197,8 @@ impl<'w> Search<'w> {
         news
     }
 
-    /// Adds the facts of another event to an event: all of them if `is_first`, otherwise those found since the last pass.
+    /// Adds the facts of another event to an event: all of them if `is_first`, otherwise those found since the last
+    /// pass.
     fn add_all(&mut self, event: usize, from: usize, lag: u32, is_first: bool) -> bool {
         let is_over = !is_first && self.looked[event] > self.changed[from];
         !is_over && self.facts.add_all(event, from, lag)

@@ -1,8 +1,8 @@
 //! Checks that accesses to the same bytes have a known order unless all of them read, in any two starts.
 //!
-//! The knowledge of one event about another is a lag ([`super::happens_before_table`]): for accesses in starts k and j, only k - j
-//! matters. So two accesses have no order for an interval of differences. Of these, only the
-//! differences count at which both accesses use the same copy of the buffer.
+//! The knowledge of one event about another is a lag ([`super::happens_before_table`]): for accesses in starts k and j,
+//! only k - j matters. So two accesses have no order for an interval of differences. Of these, only the differences
+//! count at which both accesses use the same copy of the buffer.
 
 use super::dry_run::DryRun;
 use super::fault::Fault;

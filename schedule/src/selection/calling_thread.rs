@@ -38,7 +38,8 @@ const EXPOSED_BYTES_MIN: u64 = 128 << 10;
 /// The most ranks of a broadcast in one copy: in a deeper tree, ranks wait for their turns on the processor.
 const ONE_COPY_BCAST_MAX: usize = 4;
 
-/// A collective cut into pieces that members run inline, one after the other. Their lengths differ by at most one value.
+/// A collective cut into pieces that members run inline, one after the other. Their lengths differ by at most one
+/// value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pieces {
     /// Number of pieces.
@@ -101,8 +102,8 @@ impl Selection {
     /// run the plan too, if another algorithm is forced, if long blocks are better read in place, or if the shape is
     /// too large or moves nothing.
     ///
-    /// Without a helper, a plan with a user-defined operation runs inline even where others combine in place: a panic of the operation then concerns only the member
-    /// that called it.
+    /// Without a helper, a plan with a user-defined operation runs inline even where others combine in place: a panic
+    /// of the operation then concerns only the member that called it.
     pub fn calling_thread_pieces(&self, shape: &Shape, has_user_operation: bool) -> Option<Pieces> {
         let is_free_choice = self.forced.of(shape.collective).is_none_or(|forced| !(forced.fits)(shape));
         let is_among_few = (2..=MEMBERS_MAX).contains(&shape.ranks);

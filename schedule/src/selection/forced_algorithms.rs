@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// Algorithms by collective, as in `bcast=binomial,allreduce=ring`. One that does not fit a shape is ignored for it, as a
-/// ring where the combining order must be kept.
+/// Algorithms by collective, as in `bcast=binomial,allreduce=ring`. One that does not fit a shape is ignored for it, as
+/// a ring where the combining order must be kept.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Forced(BTreeMap<CollectiveKind, &'static str>);
 

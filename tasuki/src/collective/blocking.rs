@@ -25,9 +25,9 @@ impl Communicator {
     /// One call of each member makes one instance. All threads of a member may call it; each call counts. Instances
     /// complete in the order in which they were started, and nothing is reset. Among two members any number of
     /// instances may be active. Among more members 128 may be active; one more is an error that starts nothing
-    /// ([`Cause::Full`](crate::engine::Cause::Full)). Instances go on while members compute: a rank that signals a member
-    /// also forwards that member's next signals. A fuzzy barrier does not order transfers: data that were put before
-    /// it may arrive after it.
+    /// ([`Cause::Full`](crate::engine::Cause::Full)). Instances go on while members compute: a rank that signals a
+    /// member also forwards that member's next signals. A fuzzy barrier does not order transfers: data that were put
+    /// before it may arrive after it.
     ///
     /// On [`Job::world`](crate::Job::world) no call waits. On another communicator the first call is collective,
     /// because the members exchange the names of their signals.
@@ -143,8 +143,8 @@ impl Communicator {
         buffers.reduce(|values| self.inner().allreduce(values, operation.borrowed()))
     }
 
-    /// Gathers all members' values on the root, one block behind the other in the order of the members, and returns them
-    /// there in the form of the argument ([`GatherBuffers`]); `None` on the other members.
+    /// Gathers all members' values on the root, one block behind the other in the order of the members, and returns
+    /// them there in the form of the argument ([`GatherBuffers`]); `None` on the other members.
     ///
     /// ```
     /// use tasuki::{Rank, Uneven};
@@ -173,8 +173,8 @@ impl Communicator {
     }
 
     /// Scatters the root's values, one block for each member, equal ones or [`Blocks`](crate::Blocks). `own` says where
-    /// this member's block goes ([`ScatterTarget`]): its number of values, or `()` if this member does not know it, and it
-    /// is returned; or `&mut block`. The `blocks` of members other than the root are ignored.
+    /// this member's block goes ([`ScatterTarget`]): its number of values, or `()` if this member does not know it, and
+    /// it is returned; or `&mut block`. The `blocks` of members other than the root are ignored.
     ///
     /// ```
     /// use tasuki::{Blocks, Rank};
@@ -250,8 +250,8 @@ impl Communicator {
         blocks.alltoall(self)
     }
 
-    /// Combines all members' values in the combining order ([`ReduceOp`]). `blocks` have one block for each member. This
-    /// member's block of the result is returned, or goes to its room ([`EqualBlocks`]).
+    /// Combines all members' values in the combining order ([`ReduceOp`]). `blocks` have one block for each member.
+    /// This member's block of the result is returned, or goes to its room ([`EqualBlocks`]).
     ///
     /// ```
     /// use tasuki::Sum;

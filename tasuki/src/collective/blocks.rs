@@ -4,9 +4,9 @@ use crate::{Error, Pod, Result};
 
 /// Blocks of different lengths, one behind the other: one for each member, or for each neighbour.
 ///
-/// `&blocks` is an argument of [`alltoall`](crate::Communicator::alltoall), [`scatter`](crate::Communicator::scatter) and
-/// [`neighbor_alltoall`](crate::Cartesian::neighbor_alltoall). These calls, and gathers of [`Uneven`] values, return the
-/// blocks that came. Receivers learn their lengths.
+/// `&blocks` is an argument of [`alltoall`](crate::Communicator::alltoall), [`scatter`](crate::Communicator::scatter)
+/// and [`neighbor_alltoall`](crate::Cartesian::neighbor_alltoall). These calls, and gathers of [`Uneven`] values,
+/// return the blocks that came. Receivers learn their lengths.
 ///
 /// ```
 /// use tasuki::Blocks;
@@ -56,9 +56,9 @@ impl<T: Pod> Blocks<T> {
         Ok(Blocks { values, ends })
     }
 
-    /// Cuts values into blocks that end before these values. The first block begins at value 0, each other one where the
-    /// one before it ends. If the ends are wrong, because they decrease or the last one is not the number of `values`,
-    /// the call to which the blocks are passed fails.
+    /// Cuts values into blocks that end before these values. The first block begins at value 0, each other one where
+    /// the one before it ends. If the ends are wrong, because they decrease or the last one is not the number of
+    /// `values`, the call to which the blocks are passed fails.
     ///
     /// ```
     /// use tasuki::Blocks;

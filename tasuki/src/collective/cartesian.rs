@@ -13,8 +13,8 @@ use crate::{Communicator, Member, Plan, Pod, Result};
 ///
 /// The calls that exchange blocks with neighbours have two blocks for each dimension: for the neighbour before and the
 /// one after along the first dimension, then along the second, and so on. What a member sends to one side arrives from
-/// the other side. The block of a missing neighbour has its place in both buffers, but is neither sent nor written. These
-/// calls are collective calls of the grid's communicator: all members make them, in the same order as its other
+/// the other side. The block of a missing neighbour has its place in both buffers, but is neither sent nor written.
+/// These calls are collective calls of the grid's communicator: all members make them, in the same order as its other
 /// collective calls. Only neighbours exchange messages. A grid keeps its communicator alive.
 ///
 /// ```
@@ -42,8 +42,8 @@ pub struct Cartesian<const N: usize> {
 }
 
 impl<const N: usize> Cartesian<N> {
-    /// The grid of all members with these sides (MPI_Cart_create without reordering). Member 0 is in the first place, and
-    /// the others follow in their order. [`dims_create`](crate::dims_create()) chooses sides.
+    /// The grid of all members with these sides (MPI_Cart_create without reordering). Member 0 is in the first place,
+    /// and the others follow in their order. [`dims_create`](crate::dims_create()) chooses sides.
     ///
     /// Collective ([rules](crate::collective#rules)). Errors, on all members: members pass different grids; the grid
     /// has not exactly one place for each member. Cost: an allgather of 8 bytes.
@@ -123,8 +123,8 @@ impl<const N: usize> Cartesian<N> {
         member.map(Member)
     }
 
-    /// The members from which and to which a shift by `steps` along a dimension goes (MPI_Cart_shift). Receives and sends
-    /// take them as they are: with `None` they do nothing.
+    /// The members from which and to which a shift by `steps` along a dimension goes (MPI_Cart_shift). Receives and
+    /// sends take them as they are: with `None` they do nothing.
     ///
     /// ```
     /// use tasuki::{Cartesian, Slot};
@@ -168,8 +168,8 @@ impl<const N: usize> Cartesian<N> {
         self.edges.neighbor_alltoall(blocks)
     }
 
-    /// Begins an exchange with neighbours. [`OwnedBlocks`] has the forms of the blocks; what is said of missing neighbours
-    /// at [`neighbor_alltoall`](Cartesian::neighbor_alltoall) holds here.
+    /// Begins an exchange with neighbours. [`OwnedBlocks`] has the forms of the blocks; what is said of missing
+    /// neighbours at [`neighbor_alltoall`](Cartesian::neighbor_alltoall) holds here.
     ///
     /// ```
     /// use tasuki::{Cartesian, Request};
@@ -191,8 +191,8 @@ impl<const N: usize> Cartesian<N> {
     }
 
     /// Prepares an exchange with neighbours, of blocks of `count` values, or with `&counts` of so many values for each
-    /// neighbour. Input and result have the places of all blocks; in the result, those of missing neighbours are zeros, or
-    /// empty with `&counts`.
+    /// neighbour. Input and result have the places of all blocks; in the result, those of missing neighbours are zeros,
+    /// or empty with `&counts`.
     ///
     /// ```
     /// use tasuki::{Cartesian, Request};

@@ -3,8 +3,8 @@
 use crate::{Error, Result};
 
 /// Fills the zeros of `dims` so that a grid with these sides has one place for each of `members` members, as evenly as
-/// possible (MPI_Dims_create). Other entries stay. The sides that are filled in are in descending order, and the largest
-/// is as small as it can be, then the second largest, and so on.
+/// possible (MPI_Dims_create). Other entries stay. The sides that are filled in are in descending order, and the
+/// largest is as small as it can be, then the second largest, and so on.
 ///
 /// ```
 /// use tasuki::dims_create;
@@ -34,8 +34,8 @@ pub fn dims_create<const N: usize>(members: usize, dims: [usize; N]) -> Result<[
     Ok(dims.map(|side| if side > 0 { side } else { sides.next().unwrap_or(1) }))
 }
 
-/// Returns `count` sides in descending order, the first at most `most`, whose product is `places`, and of these the ones
-/// with the least first side, then the least second one, and so on. `divisors` are in ascending order.
+/// Returns `count` sides in descending order, the first at most `most`, whose product is `places`, and of these the
+/// ones with the least first side, then the least second one, and so on. `divisors` are in ascending order.
 fn descending(places: usize, count: usize, most: usize, divisors: &[usize]) -> Option<Vec<usize>> {
     if count == 0 {
         return (places == 1).then(Vec::new);

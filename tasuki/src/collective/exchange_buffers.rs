@@ -16,8 +16,8 @@ use tasuki_collective::{BlockLengths, Neighbourhood as NeighbourBlocks, allocate
 /// | `(&values, &mut result)` | is in `result`, which in an alltoall is as long as `values` |
 /// | `&blocks`: [`Blocks`] of different lengths (MPI_Alltoallv) | is returned as [`Blocks`] |
 ///
-/// Equal blocks are [`Data`]. Members may use both forms of them in one call. In an alltoall, blocks of different lengths
-/// are another call: all members pass [`Blocks`]. Neighbours may use any form.
+/// Equal blocks are [`Data`]. Members may use both forms of them in one call. In an alltoall, blocks of different
+/// lengths are another call: all members pass [`Blocks`]. Neighbours may use any form.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not have a block for each member",
     note = "pass `&values`, `(&values, &mut result)` or `&blocks`, of the type `Blocks`"
@@ -169,8 +169,8 @@ impl<T: Pod> ScatterBlocks for &Blocks<T> {
 /// | `&mut block` | fills `block` |
 /// | `()`: "I do not know how many values come" | is returned as a vector |
 ///
-/// With `()`, or with [`Blocks`], the members exchange the lengths before the values. Members may use different forms of
-/// what is left: a count or `&mut block` for equal blocks, all three for [`Blocks`].
+/// With `()`, or with [`Blocks`], the members exchange the lengths before the values. Members may use different forms
+/// of what is left: a count or `&mut block` for equal blocks, all three for [`Blocks`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no place for a member's block of a scatter",
     note = "pass the number of values, `&mut block`, or `()` if this member does not know the number"

@@ -5,7 +5,8 @@ use crate::request::{Request, future_by_request};
 use std::task::{self, Poll};
 use tasuki_core::engine::AwaitedCondition;
 
-/// A fuzzy barrier that this member has started. Made by [`Communicator::fuzzy_barrier`](crate::Communicator::fuzzy_barrier).
+/// A fuzzy barrier that this member has started. Made by
+/// [`Communicator::fuzzy_barrier`](crate::Communicator::fuzzy_barrier).
 ///
 /// It is complete when all members have started it. It may be waited for any number of times. Errors of a wait: a rank
 /// died; a member left without having started it; the communicator has failed.

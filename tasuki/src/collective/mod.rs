@@ -20,29 +20,29 @@
 //! *Return.* A call returns when this member's values may be reused and its result is there. Other members may not have
 //! come yet, unless the result needs their values or the call is a barrier.
 //!
-//! *Failures.* A call fails if an argument of a member is wrong by itself, such as a root that does not exist or a result
-//! of the wrong length; if members disagree about arguments, such as the number of bytes, or are in different calls, or
-//! have made different calls before; if a member died or left; if a time limit is reached; if the operation panics. Then
-//! the communicator, of any number of members, has failed on all members: calls on it that are active or come later
-//! return an error that names the first failure
+//! *Failures.* A call fails if an argument of a member is wrong by itself, such as a root that does not exist or a
+//! result of the wrong length; if members disagree about arguments, such as the number of bytes, or are in different
+//! calls, or have made different calls before; if a member died or left; if a time limit is reached; if the operation
+//! panics. Then the communicator, of any number of members, has failed on all members: calls on it that are active or
+//! come later return an error that names the first failure
 //! ([`Cause::CommunicatorFailed`](crate::engine::Cause::CommunicatorFailed)).
 //! [`recreate`](crate::Communicator::recreate) makes a new communicator.
 //!
-//! *Errors that change nothing.* After these the communicator goes on, and the call can be made again: too many calls are
-//! active ([`Cause::Full`](crate::engine::Cause::Full)); another thread of the rank is in a collective call; a start of
-//! the plan is active; a member has no room or memory for its part of a plan, a communicator or an allocation, which all
-//! members are told.
+//! *Errors that change nothing.* After these the communicator goes on, and the call can be made again: too many calls
+//! are active ([`Cause::Full`](crate::engine::Cause::Full)); another thread of the rank is in a collective call; a
+//! start of the plan is active; a member has no room or memory for its part of a plan, a communicator or an allocation,
+//! which all members are told.
 //!
 //! *Members in different calls.* All that a member sends in a call carries a number that depends on the call and on all
 //! calls before it. So a member that receives anything from a member in another call returns an error and no value. A
 //! member that receives nothing in a call, such as the root of a broadcast, may return before it can know, and gets the
-//! error in a later call. Members that only wait for each other find out after a millisecond. Not noticed are operations
-//! of the program that differ, and different numbers of values in chunked plans that a helper runs.
+//! error in a later call. Members that only wait for each other find out after a millisecond. Not noticed are
+//! operations of the program that differ, and different numbers of values in chunked plans that a helper runs.
 //!
 //! *Members that wait for each other.* Starts of plans and fuzzy barriers may come anywhere between the calls, and a
 //! barrier or an allocation of the job beside calls of the world. But any of them may wait for all members. So no two
-//! members may each wait for what the other one begins only later: then all get errors. That is found if each of the two
-//! waits in the thread that has made the communicator, for one thing, and if ranks read each other's memory. Other
+//! members may each wait for what the other one begins only later: then all get errors. That is found if each of the
+//! two waits in the thread that has made the communicator, for one thing, and if ranks read each other's memory. Other
 //! threads may wait in an order of their own. All else waits for ever, unless there is a time limit
 //! ([`Job::set_timeout`](crate::Job::set_timeout)).
 //!

@@ -83,9 +83,9 @@ impl Neighbourhood {
         &self.destinations
     }
 
-    /// Sends a block to each destination and receives one from each source (MPI_Neighbor_alltoall).
-    /// [`ExchangeBuffers`] has the forms of the blocks. A member with sources and without destinations passes no values,
-    /// and learns the length of equal blocks, too.
+    /// Sends a block to each destination and receives one from each source (MPI_Neighbor_alltoall). [`ExchangeBuffers`]
+    /// has the forms of the blocks. A member with sources and without destinations passes no values, and learns the
+    /// length of equal blocks, too.
     ///
     /// Collective ([rules](crate::collective#rules)). Errors on this member only: the values cannot be divided into
     /// blocks for the destinations, or `result` into blocks of the sources; there is not one of the

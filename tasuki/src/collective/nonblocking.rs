@@ -186,8 +186,8 @@ impl Communicator {
         block.igather(self, root).map(CollectiveRequest)
     }
 
-    /// Begins a scatter of the root's blocks, equal ones or [`Blocks`](crate::Blocks). The result is this member's block,
-    /// and `own` its number of values, room for them, or `()` if this member does not know the number
+    /// Begins a scatter of the root's blocks, equal ones or [`Blocks`](crate::Blocks). The result is this member's
+    /// block, and `own` its number of values, room for them, or `()` if this member does not know the number
     /// ([`OwnedScatterTarget`]). The `blocks` of members other than the root are ignored.
     ///
     /// Collective ([rules](crate::collective#nonblocking-calls)); a scatter with `()` or
@@ -223,9 +223,9 @@ impl Communicator {
         block.iallgather(self).map(CollectiveRequest)
     }
 
-    /// Begins an exchange of one block between each two members. `blocks` are this member's blocks, one for each member.
-    /// The result are the blocks that the members had for this one, in the form of the argument ([`OwnedBlocks`]). Both
-    /// are in the order of the members.
+    /// Begins an exchange of one block between each two members. `blocks` are this member's blocks, one for each
+    /// member. The result are the blocks that the members had for this one, in the form of the argument
+    /// ([`OwnedBlocks`]). Both are in the order of the members.
     ///
     /// Collective ([rules](crate::collective#nonblocking-calls)); an exchange of
     /// [`Blocks`](crate::Blocks) always uses messages. Cost: that of [`Communicator::alltoall`].

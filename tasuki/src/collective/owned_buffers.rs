@@ -8,10 +8,10 @@ use crate::{Communicator, Member, Pod, Result};
 use tasuki_collective::{BlockLengths, Neighbourhood as NeighbourBlocks, StartedCollective, allocate};
 use tasuki_core::queue::reduction::BoxedOperation;
 
-/// What [`igather`](Communicator::igather) and [`iallgather`](Communicator::iallgather) own: a block, which is a number,
-/// an array or a vector, with the result in a vector; `(block, all)`, where `all` is room for the blocks of all members
-/// and comes back with them; or `Uneven(block)`, with the result in [`Blocks`]. Room on a member that gets no result is
-/// dropped; it may be empty there.
+/// What [`igather`](Communicator::igather) and [`iallgather`](Communicator::iallgather) own: a block, which is a
+/// number, an array or a vector, with the result in a vector; `(block, all)`, where `all` is room for the blocks of all
+/// members and comes back with them; or `Uneven(block)`, with the result in [`Blocks`]. Room on a member that gets no
+/// result is dropped; it may be empty there.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not what a nonblocking gather owns",
     note = "pass `block`, `(block, all)` or `Uneven(block)`; a block is a number, an array or a vector"
@@ -74,9 +74,9 @@ impl<D: OwnedValues> OwnedGather for Uneven<D> {
     }
 }
 
-/// What [`ialltoall`](Communicator::ialltoall) and nonblocking exchanges with neighbours own: equal blocks, one for each
-/// member or neighbour, with the result in a vector; `(values, result)`, where `result` is room that comes back filled;
-/// or [`Blocks`], with the result in [`Blocks`].
+/// What [`ialltoall`](Communicator::ialltoall) and nonblocking exchanges with neighbours own: equal blocks, one for
+/// each member or neighbour, with the result in a vector; `(values, result)`, where `result` is room that comes back
+/// filled; or [`Blocks`], with the result in [`Blocks`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not have a block for each member that a nonblocking call can own",
     note = "pass `values`, `(values, result)` or `blocks`, of the type `Blocks`"
@@ -100,8 +100,8 @@ pub trait OwnedBlocks: sealed::SealedOwnedBlocks {
     ) -> Result<StartedCollective<Self::Output>>;
 }
 
-/// What [`ireduce_scatter`](Communicator::ireduce_scatter) owns: equal blocks, one for each member, with the result in a
-/// vector; or `(values, block)`, where `block` is room that comes back filled.
+/// What [`ireduce_scatter`](Communicator::ireduce_scatter) owns: equal blocks, one for each member, with the result in
+/// a vector; or `(values, block)`, where `block` is room that comes back filled.
 pub trait OwnedEqualBlocks: OwnedBlocks {
     /// Begins a reduction.
     #[doc(hidden)]

@@ -85,10 +85,10 @@ impl<T: Pod> Plan<T> {
 
     /// Starts the plan: from now on it may read this member's input and write its result. Returns at once.
     ///
-    /// Errors: the previous start is not complete ([`wait`](Request::wait) or [`test`](Request::test) completes it); the
-    /// job is over; there is no memory for a copy of the input. Cost: one raised signal, and the steps that can run at
-    /// once; one copy of the input, if the plan is a reduction, or if the input has changed and the plan's buffers are in
-    /// job memory ([`input`](Plan::input)).
+    /// Errors: the previous start is not complete ([`wait`](Request::wait) or [`test`](Request::test) completes it);
+    /// the job is over; there is no memory for a copy of the input. Cost: one raised signal, and the steps that can run
+    /// at once; one copy of the input, if the plan is a reduction, or if the input has changed and the plan's buffers
+    /// are in job memory ([`input`](Plan::input)).
     #[inline]
     pub fn start(&mut self) -> Result<()> {
         self.inner.start()
@@ -99,17 +99,18 @@ impl<T: Pod> Plan<T> {
         self.inner.is_active()
     }
 
-    /// This member's input, zeros at first: its own values in a reduction, its own block in a gather, all its blocks in an
-    /// exchange; the root's values in a broadcast and its blocks in a scatter, and nothing on the other members. The plan
-    /// never changes it. A program that changes one value writes one value.
+    /// This member's input, zeros at first: its own values in a reduction, its own block in a gather, all its blocks in
+    /// an exchange; the root's values in a broadcast and its blocks in a scatter, and nothing on the other members. The
+    /// plan never changes it. A program that changes one value writes one value.
     ///
-    /// Errors: a start is active; the plan is of the program's own schedule, and its inputs are not one behind the other
-    /// in one buffer ([`buffer_mut`](Plan::buffer_mut)), or do not begin at a whole value; there is no memory for a copy.
+    /// Errors: a start is active; the plan is of the program's own schedule, and its inputs are not one behind the
+    /// other in one buffer ([`buffer_mut`](Plan::buffer_mut)), or do not begin at a whole value; there is no memory for
+    /// a copy.
     ///
-    /// Cost: none, if the plan runs in the calls of its members; the slice is the plan's buffer. If the plan is in command
-    /// queues, its buffers are in job memory, which other ranks can write. The slice is then a copy in private memory,
-    /// which the next start writes there. A reduction has a copy of its input in either form, which each start writes to
-    /// where its steps combine values.
+    /// Cost: none, if the plan runs in the calls of its members; the slice is the plan's buffer. If the plan is in
+    /// command queues, its buffers are in job memory, which other ranks can write. The slice is then a copy in private
+    /// memory, which the next start writes there. A reduction has a copy of its input in either form, which each start
+    /// writes to where its steps combine values.
     ///
     /// ```
     /// use tasuki::{Request, Sum};
@@ -162,8 +163,9 @@ impl<T: Pod> Plan<T> {
         values(self.inner.buffer(buffer, false)?)
     }
 
-    /// A buffer of the program's own schedule on this member, to be changed before the next start, which writes the whole
-    /// buffer. If the program also uses [`input`](Plan::input), the input replaces what the buffer has in its place.
+    /// A buffer of the program's own schedule on this member, to be changed before the next start, which writes the
+    /// whole buffer. If the program also uses [`input`](Plan::input), the input replaces what the buffer has in its
+    /// place.
     ///
     /// Errors and cost: those of [`buffer`](Plan::buffer), and one more copy in the next start.
     ///
@@ -306,8 +308,8 @@ impl Communicator {
 
     /// Prepares a reduction of `count` values: the root reads the combined values of all members.
     ///
-    /// Values are combined in the combining order ([`ReduceOp`](crate::collective::ReduceOp)). If the operation is one of
-    /// the library for a type that it knows ([`Sum`](crate::Sum) of `f64`, for instance), any rank or helper may
+    /// Values are combined in the combining order ([`ReduceOp`](crate::collective::ReduceOp)). If the operation is one
+    /// of the library for a type that it knows ([`Sum`](crate::Sum) of `f64`, for instance), any rank or helper may
     /// combine. A closure is called only by this rank's threads.
     ///
     /// ```
@@ -335,8 +337,8 @@ impl Communicator {
         self.combine(self.shape::<T>(CollectiveKind::Reduce, root.place(), count), operation)
     }
 
-    /// Prepares a reduction of `count` values to all members: each member reads the combined values, equal in every bit,
-    /// also to those of a call. [`AnyOrder`](crate::collective::AnyOrder) gives that up for speed.
+    /// Prepares a reduction of `count` values to all members: each member reads the combined values, equal in every
+    /// bit, also to those of a call. [`AnyOrder`](crate::collective::AnyOrder) gives that up for speed.
     ///
     /// ```
     /// use tasuki::{Request, Sum};
@@ -398,8 +400,8 @@ impl Communicator {
         self.combine(self.shape::<T>(CollectiveKind::Scan, Rank(0), count), operation)
     }
 
-    /// Prepares an exclusive scan: each member reads the combined values of the members before it. The first member has no
-    /// result.
+    /// Prepares an exclusive scan: each member reads the combined values of the members before it. The first member has
+    /// no result.
     ///
     /// ```
     /// use tasuki::{Request, Sum};
@@ -447,8 +449,8 @@ impl Communicator {
     }
 
     /// Prepares a scatter of `count` values for each member, or, with `&counts`, of one number of values for each. The
-    /// root writes all blocks one behind the other. Each member reads its own block. Only the root's `&counts` are used;
-    /// the others learn the lengths.
+    /// root writes all blocks one behind the other. Each member reads its own block. Only the root's `&counts` are
+    /// used; the others learn the lengths.
     ///
     /// ```
     /// use tasuki::{Rank, Request};
@@ -466,8 +468,8 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Errors and cost: those of [`Communicator::gather_init`], and a broadcast of 8 bytes for each member; the root has
-    /// not one count for each member.
+    /// Errors and cost: those of [`Communicator::gather_init`], and a broadcast of 8 bytes for each member; the root
+    /// has not one count for each member.
     pub fn scatter_init<T: Pod>(&self, counts: impl BlockCounts, root: impl Peer) -> Result<Plan<T>> {
         let root = self.root(root, "scatter_init")?.place();
         let counts = match counts.counts() {

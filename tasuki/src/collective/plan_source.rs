@@ -8,8 +8,8 @@ use crate::{Communicator, Plan, Pod, Result};
 use tasuki_core::queue::reduction::{ReduceOperation, SharedOperation};
 use tasuki_schedule::StepKind;
 
-/// What [`Communicator::plan`] prepares: `&schedule`, which moves bytes; or `(&schedule, operation)`, whose steps combine
-/// values of one type.
+/// What [`Communicator::plan`] prepares: `&schedule`, which moves bytes; or `(&schedule, operation)`, whose steps
+/// combine values of one type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a schedule for a plan of `{T}`",
     note = "pass `&schedule`, for a plan of bytes, or `(&schedule, operation)`"
@@ -36,12 +36,13 @@ impl Communicator {
     /// Prepares a schedule of the program. All members pass the same schedule: `&schedule`, for a plan of bytes; or
     /// `(&schedule, operation)`, whose steps combine values of one type by the operation.
     ///
-    /// If the schedule was not proved correct before, each member now proves it for the whole group, which takes
-    /// memory that grows with the square of the number of its steps ([`Schedule::check`](crate::schedule::Schedule::check)). [`Schedule::trusted`](crate::schedule::Schedule::trusted) omits
-    /// the proof. A plan of an incorrect schedule may never complete, or leave any bytes in its buffers.
+    /// If the schedule was not proved correct before, each member now proves it for the whole group, which takes memory
+    /// that grows with the square of the number of its steps ([`Schedule::check`](crate::schedule::Schedule::check)).
+    /// [`Schedule::trusted`](crate::schedule::Schedule::trusted) omits the proof. A plan of an incorrect schedule may
+    /// never complete, or leave any bytes in its buffers.
     ///
-    /// Errors: the first fault of the schedule; members pass different schedules; a member has no room; the operation is
-    /// a closure, and a step combines values in the memory of a rank other than the one that has the step; a step
+    /// Errors: the first fault of the schedule; members pass different schedules; a member has no room; the operation
+    /// is a closure, and a step combines values in the memory of a rank other than the one that has the step; a step
     /// combines bytes that are not whole values.
     ///
     /// ```

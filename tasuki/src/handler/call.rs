@@ -14,7 +14,8 @@ use tasuki_core::queue::handler_call::Args;
 use tasuki_core::queue::inline_data::{INLINE_BYTES, Inline};
 
 impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
-    /// Calls the handler on rank `to`, which may be this rank. [`Request::wait`](crate::Request::wait) returns its result.
+    /// Calls the handler on rank `to`, which may be this rank. [`Request::wait`](crate::Request::wait) returns its
+    /// result.
     ///
     /// `args` are read now. If there is no room for the call, it waits, and runs handlers of this rank meanwhile.
     /// Errors: the job has no such handler; 256 replies of this rank have not been read; the rank has left. Cost: one
@@ -41,7 +42,8 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     /// Calls the handler like [`Handler::call`], but never waits for room.
     ///
     /// Errors: those of [`Handler::call`]; there is no room ([`ErrorKind::Full`](crate::ErrorKind::Full)). That is an
-    /// ordinary result: run handlers ([`Job::serve`]), so that a peer that waits for this rank can go on, and try again.
+    /// ordinary result: run handlers ([`Job::serve`]), so that a peer that waits for this rank can go on, and try
+    /// again.
     ///
     /// ```
     /// use tasuki::{Handler, Handlers, Request};
@@ -238,8 +240,8 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
         Command::of_call(to, (self.name(), self.key()), Args::Inline(args)).checked(checked)
     }
 
-    /// A command that calls the handler with values at `args`, of any length. They are read when the handler runs; nothing
-    /// is copied before. They may be changed again when the command's effect has happened. Otherwise like
+    /// A command that calls the handler with values at `args`, of any length. They are read when the handler runs;
+    /// nothing is copied before. They may be changed again when the command's effect has happened. Otherwise like
     /// [`Handler::command`].
     ///
     /// ```
@@ -303,13 +305,14 @@ impl Job {
     }
 
     /// Lets a thread of the library serve this rank from now on, until it leaves: the thread runs handlers that were
-    /// called, and moves messages and queues on, also while the program makes no call of the library. For programs whose
-    /// executor may be idle, or that wait for something else, such as a socket.
+    /// called, and moves messages and queues on, also while the program makes no call of the library. For programs
+    /// whose executor may be idle, or that wait for something else, such as a socket.
     ///
-    /// The thread sleeps while there is nothing to do, and takes no processor time. It also starts, in a job with handlers,
-    /// when a task first awaits a request under an executor of another library. On the simulator this call does nothing,
-    /// because a simulated rank acts in its calls only. Local. Error: the system starts no more threads. Cost: a thread;
-    /// and peers wake it, which costs them some microseconds for a message, signal or call that comes when the rank sleeps.
+    /// The thread sleeps while there is nothing to do, and takes no processor time. It also starts, in a job with
+    /// handlers, when a task first awaits a request under an executor of another library. On the simulator this call
+    /// does nothing, because a simulated rank acts in its calls only. Local. Error: the system starts no more threads.
+    /// Cost: a thread; and peers wake it, which costs them some microseconds for a message, signal or call that comes
+    /// when the rank sleeps.
     ///
     /// ```
     /// use std::time::Duration;

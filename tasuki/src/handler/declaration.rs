@@ -144,8 +144,8 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     }
 
     /// Permits the handler to call other handlers and to post commands: one call of it leads to at most `depth` levels
-    /// of calls (at most 16), and one run of it posts at most `each` calls and commands (at most 64). Otherwise a handler
-    /// posts nothing. [`Handler::forward`] has an example.
+    /// of calls (at most 16), and one run of it posts at most `each` calls and commands (at most 64). Otherwise a
+    /// handler posts nothing. [`Handler::forward`] has an example.
     ///
     /// Cost: 72 KiB of memory on each rank for each level.
     #[must_use]

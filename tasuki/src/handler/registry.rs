@@ -84,8 +84,8 @@ impl Handlers {
     }
 
     /// Adds a value that the handlers of a rank share with its program. `make` runs once on each rank when the job
-    /// starts. [`HandlerCx::local`] and [`Job::local`](crate::Job::local) find the value by its type. The program must not
-    /// hold a lock of it over a call that waits ([`Job::local`](crate::Job::local)).
+    /// starts. [`HandlerCx::local`] and [`Job::local`](crate::Job::local) find the value by its type. The program must
+    /// not hold a lock of it over a call that waits ([`Job::local`](crate::Job::local)).
     pub fn local<T: Send + Sync + 'static>(
         mut self,
         make: impl Fn() -> T + Send + Sync + 'static,

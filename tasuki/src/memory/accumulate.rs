@@ -30,16 +30,17 @@ macro_rules! accumulable {
 accumulable! { i32: u32; u32: u32; f32: u32; i64: u64; u64: u64; f64: u64; }
 
 impl Job {
-    /// Combines values with those in the memory of some rank, each atomically, by a built-in operation. (MPI_Accumulate)
+    /// Combines values with those in the memory of some rank, each atomically, by a built-in operation.
+    /// (MPI_Accumulate)
     ///
     /// A value is combined as one word: atomically with respect to all accumulations and atomics of all ranks on that
-    /// word, but not to puts. Two accumulations of several values may be interleaved. Floating-point numbers are combined
-    /// in the order in which the ranks come, so a sum of them may differ in its last bits between runs. All values are
-    /// combined when the call returns.
+    /// word, but not to puts. Two accumulations of several values may be interleaved. Floating-point numbers are
+    /// combined in the order in which the ranks come, so a sum of them may differ in its last bits between runs. All
+    /// values are combined when the call returns.
     ///
     /// Errors: those of [`Job::atomic`]; the values before the failing one are combined then. Cost: an atomic for each
-    /// value; at least two for products, minima, maxima, and floating-point numbers, more if other ranks change the word
-    /// meanwhile.
+    /// value; at least two for products, minima, maxima, and floating-point numbers, more if other ranks change the
+    /// word meanwhile.
     ///
     /// ```
     /// use tasuki::{Rank, Sum, collective::Max};
@@ -67,8 +68,8 @@ impl Job {
         combined.map_err(|error| error.in_outer_call(format!("accumulate({to})")))
     }
 
-    /// Combines one value with that in the memory of some rank, atomically, and returns the previous one there. Otherwise
-    /// like [`Job::accumulate`]. (MPI_Fetch_and_op)
+    /// Combines one value with that in the memory of some rank, atomically, and returns the previous one there.
+    /// Otherwise like [`Job::accumulate`]. (MPI_Fetch_and_op)
     ///
     /// ```
     /// use tasuki::{Rank, collective::Min};

@@ -36,8 +36,8 @@ pub enum Local {}
 /// ```
 pub type LocalArray<T> = Array<T, Local>;
 
-/// Memory of `len` values on this rank. Memory of [`Job::alloc`](crate::Job::alloc) also has a part of that size on every
-/// other rank, memory of [`Job::alloc_on`](crate::Job::alloc_on) on every member of a communicator, and a
+/// Memory of `len` values on this rank. Memory of [`Job::alloc`](crate::Job::alloc) also has a part of that size on
+/// every other rank, memory of [`Job::alloc_on`](crate::Job::alloc_on) on every member of a communicator, and a
 /// [`LocalArray`](crate::onesided::LocalArray) on no other rank.
 ///
 /// Peers read and write it by its address. The rank itself uses the methods below, which copy. Dropping the array

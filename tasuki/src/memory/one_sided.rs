@@ -78,8 +78,9 @@ impl Job {
 
     /// Issues a copy of `count` values between any two places: one end or both may be remote.
     ///
-    /// The copy starts when `after` permits it. The request tells when it has ended. Overlapping ranges of one rank's memory are copied as `memmove` does. The call waits only if
-    /// 4,096 operations are unfinished. Errors: those of [`Job::put`], reported by this call, by the wait or by [`Job::complete`]. Source: ACP basic layer (`acp_copy`).
+    /// The copy starts when `after` permits it. The request tells when it has ended. Overlapping ranges of one rank's
+    /// memory are copied as `memmove` does. The call waits only if 4,096 operations are unfinished. Errors: those of
+    /// [`Job::put`], reported by this call, by the wait or by [`Job::complete`]. Source: ACP basic layer (`acp_copy`).
     ///
     /// ```
     /// use tasuki::onesided::After;

@@ -19,18 +19,18 @@ impl Communicator {
     /// Sends values to a member that receives from any member ([`recv_any`](Communicator::recv_any)). A send to `None`
     /// returns at once ([`Peer`]).
     ///
-    /// Returns when `values` may be reused: when they are in the receiver's *any-source queue*, or, if they are longer than
-    /// a buffer of it, when the receiver has fetched them. It does not wait for a receive, only for room: the queue has 64
-    /// buffers of 256 bytes, or as many as the environment variable `TASUKI_ANY_SOURCE` says. Any number is a slot here; slots select
-    /// messages, and take no memory.
+    /// Returns when `values` may be reused: when they are in the receiver's *any-source queue*, or, if they are longer
+    /// than a buffer of it, when the receiver has fetched them. It does not wait for a receive, only for room: the
+    /// queue has 64 buffers of 256 bytes, or as many as the environment variable `TASUKI_ANY_SOURCE` says. Any number
+    /// is a slot here; slots select messages, and take no memory.
     ///
-    /// The message meets no [`recv`](Communicator::recv), and no receive of another communicator. The messages of a rank to
-    /// another one arrive in order, whichever of its threads send them.
+    /// The message meets no [`recv`](Communicator::recv), and no receive of another communicator. The messages of a
+    /// rank to another one arrive in order, whichever of its threads send them.
     ///
     /// Errors: no such slot or member; the receiver left; a rank died; the time limit: then the message was not sent. A
-    /// message that nobody receives before its receiver leaves is lost. Cost: an atomic operation and a write, for up to 32
-    /// bytes of one cache line; with the first message to a member, a few dependent accesses to its memory. A lock that
-    /// only threads contend for that send to the same member. Source: FMPL, `fmpl_send_any`.
+    /// message that nobody receives before its receiver leaves is lost. Cost: an atomic operation and a write, for up
+    /// to 32 bytes of one cache line; with the first message to a member, a few dependent accesses to its memory. A
+    /// lock that only threads contend for that send to the same member. Source: FMPL, `fmpl_send_any`.
     ///
     /// ```
     /// use tasuki::{Rank, Slot};
@@ -56,15 +56,16 @@ impl Communicator {
         sent.map_err(|error| about(to, not_sent::<D::Value>(error)))
     }
 
-    /// Receives the oldest message that any member has sent with [`send_any`](Communicator::send_any) on that slot, or on
-    /// any slot ([`Slot::ANY`]). Waits for it. A shorter message leaves the rest of `into` unchanged.
+    /// Receives the oldest message that any member has sent with [`send_any`](Communicator::send_any) on that slot, or
+    /// on any slot ([`Slot::ANY`]). Waits for it. A shorter message leaves the rest of `into` unchanged.
     ///
-    /// A receive of a slot takes messages from behind others. If messages of other slots and communicators fill the queue,
-    /// it copies the oldest of them out, up to as many bytes as the queue has, and then fails with
-    /// [`Cause::Full`](crate::engine::Cause::Full). Several threads may receive at once; each message goes to one of them.
+    /// A receive of a slot takes messages from behind others. If messages of other slots and communicators fill the
+    /// queue, it copies the oldest of them out, up to as many bytes as the queue has, and then fails with
+    /// [`Cause::Full`](crate::engine::Cause::Full). Several threads may receive at once; each message goes to one of
+    /// them.
     ///
-    /// Errors: the message is longer than `into`, or has values of another type: then it stays, for another receive; those
-    /// other messages fill all memory; the time limit; all other members have left; a rank died.
+    /// Errors: the message is longer than `into`, or has values of another type: then it stays, for another receive;
+    /// those other messages fill all memory; the time limit; all other members have left; a rank died.
     ///
     /// ```
     /// use tasuki::Slot;
@@ -85,8 +86,8 @@ impl Communicator {
         received::<D::Value>(self.messages(), got.map_err(not_received::<D::Value>)?)
     }
 
-    /// Like [`recv_any`](Communicator::recv_any), for a message of any length. Returns its values, and what is known about
-    /// it.
+    /// Like [`recv_any`](Communicator::recv_any), for a message of any length. Returns its values, and what is known
+    /// about it.
     ///
     /// Errors: those of `recv_any`, but for the length. Cost: one copy of the message.
     pub fn recv_any_vec<T: Pod>(&self, slot: Slot) -> Result<(Vec<T>, Received)> {
@@ -123,8 +124,8 @@ impl Communicator {
     /// Begins a receive like [`recv_any_vec`](Communicator::recv_any_vec). The request's wait, or `.await`, returns the
     /// message.
     ///
-    /// Does not wait. Any number of such requests may be outstanding. They have no order: the first that looks takes the
-    /// oldest message. Dropping a request loses no message.
+    /// Does not wait. Any number of such requests may be outstanding. They have no order: the first that looks takes
+    /// the oldest message. Dropping a request loses no message.
     ///
     /// ```
     /// use tasuki::{Request, Slot, block_on};
@@ -146,11 +147,11 @@ impl Communicator {
         }
     }
 
-    /// The messages that [`recv_any_vec`](Communicator::recv_any_vec) returns, one after the other: an iterator that waits
-    /// for the next one. It ends when all other members have left.
+    /// The messages that [`recv_any_vec`](Communicator::recv_any_vec) returns, one after the other: an iterator that
+    /// waits for the next one. It ends when all other members have left.
     ///
-    /// An error of a time limit is an item, and the next call waits again; any other error is the last item. The calls have
-    /// the limit of this handle. [`MessagesFromAny::next_message`] does the same for tasks.
+    /// An error of a time limit is an item, and the next call waits again; any other error is the last item. The calls
+    /// have the limit of this handle. [`MessagesFromAny::next_message`] does the same for tasks.
     ///
     /// ```
     /// use tasuki::{Rank, Slot};
@@ -246,15 +247,15 @@ enum AnyStage<T> {
     Ended,
 }
 
-/// A receive from any member that was begun by [`Communicator::irecv_any`]. [`wait`](Request::wait) or `.await` returns the
-/// values, and what is known about the message.
+/// A receive from any member that was begun by [`Communicator::irecv_any`]. [`wait`](Request::wait) or `.await` returns
+/// the values, and what is known about the message.
 ///
 /// Errors of a wait: those of [`Communicator::recv_any_vec`].
 ///
 /// # Cancel safety
 ///
-/// Dropping the request loses no message. If it has taken one, the message goes back to its place, also beyond the limit
-/// of the queue's memory, and the next receive gets it.
+/// Dropping the request loses no message. If it has taken one, the message goes back to its place, also beyond the
+/// limit of the queue's memory, and the next receive gets it.
 ///
 /// ```
 /// use tasuki::{Request, Slot};

@@ -11,8 +11,8 @@ use std::time::Duration;
 /// no room is an error and sends nothing. A rank that leaves empties its buffer first; a buffered message that a
 /// departed peer never received, or that did not fit in its receive, is then an error.
 ///
-/// The environment variable `TASUKI_SEND_BUFFER` sets a capacity, too, for messages of at most 64 KiB: they are copied at
-/// once, each counts 256 bytes more than it has, and a send that finds no room waits. This call replaces that.
+/// The environment variable `TASUKI_SEND_BUFFER` sets a capacity, too, for messages of at most 64 KiB: they are copied
+/// at once, each counts 256 bytes more than it has, and a send that finds no room waits. This call replaces that.
 ///
 /// The setting holds for all communicators of the rank and also for sends that are awaited. It does not hold for
 /// the messages that collective calls use inside. The call waits until the buffer is empty. A capacity of 0 means
@@ -43,8 +43,8 @@ pub fn set_send_buffer(job: &Job, capacity: u64, after: Option<Duration>) -> Res
     job.world().messages().set_send_buffer(capacity, after)
 }
 
-/// Sets whether sends of this communicator use the [send buffer](set_send_buffer) of this rank (`true`, the default), or
-/// wait for their receives (`false`). Holds for sends of this rank that begin from now on.
+/// Sets whether sends of this communicator use the [send buffer](set_send_buffer) of this rank (`true`, the default),
+/// or wait for their receives (`false`). Holds for sends of this rank that begin from now on.
 ///
 /// ```
 /// use tasuki::Slot;

@@ -11,17 +11,17 @@ pub use tasuki_message::ReceiveQueueAddress;
 
 /// Receives messages from any rank that knows its address, in a fixed number of buffers.
 ///
-/// The receiver knows neither who sends, nor when, nor how much. It states how many messages the queue holds and how long
-/// they are, and the queue never takes more memory, however many senders there are. A sender whose message finds no free
-/// buffer waits. Nothing is asked of the receiver's processor until it receives: senders find a buffer by an atomic
-/// operation, and write into it.
+/// The receiver knows neither who sends, nor when, nor how much. It states how many messages the queue holds and how
+/// long they are, and the queue never takes more memory, however many senders there are. A sender whose message finds
+/// no free buffer waits. Nothing is asked of the receiver's processor until it receives: senders find a buffer by an
+/// atomic operation, and write into it.
 ///
 /// A message that is longer than a buffer stays at its sender, which waits until the receiver has copied it from there.
 ///
-/// The messages of one [`ReceiveQueueSender`] arrive in the order in which they were sent. Messages of different senders
-/// are not ordered. Slots select messages, as in [`recv`](crate::Communicator::recv): a receive of a slot takes the
-/// oldest message with it, and leaves those before it. If messages of other slots fill all buffers, it copies the oldest
-/// of them out, up to as many bytes as the buffers have, and then fails with
+/// The messages of one [`ReceiveQueueSender`] arrive in the order in which they were sent. Messages of different
+/// senders are not ordered. Slots select messages, as in [`recv`](crate::Communicator::recv): a receive of a slot takes
+/// the oldest message with it, and leaves those before it. If messages of other slots fill all buffers, it copies the
+/// oldest of them out, up to as many bytes as the buffers have, and then fails with
 /// [`Cause::Full`](crate::engine::Cause::Full).
 ///
 /// Dropping the queue drops the messages in it. Senders that have it open then get
@@ -91,22 +91,22 @@ impl fmt::Debug for ReceiveQueueSender {
 }
 
 impl Job {
-    /// Makes a [receive queue](ReceiveQueue) of this rank for `slots` messages (1 to 65,536, rounded up to a power of two)
-    /// of at most `bytes_per_slot` bytes each; longer ones stay at their senders until they are received. A message of at
-    /// most 32 bytes needs no bytes of a slot.
+    /// Makes a [receive queue](ReceiveQueue) of this rank for `slots` messages (1 to 65,536, rounded up to a power of
+    /// two) of at most `bytes_per_slot` bytes each; longer ones stay at their senders until they are received. A
+    /// message of at most 32 bytes needs no bytes of a slot.
     ///
-    /// Not collective. Calls on the queue have the time limit of this handle ([`Job::within`]). Errors: no such size; no
-    /// memory; this rank has 128 queues. Cost: system calls, and a few hundred stores.
+    /// Not collective. Calls on the queue have the time limit of this handle ([`Job::within`]). Errors: no such size;
+    /// no memory; this rank has 128 queues. Cost: system calls, and a few hundred stores.
     pub fn receive_queue(&self, slots: usize, bytes_per_slot: usize) -> Result<ReceiveQueue> {
         self.receive_queue_with(slots, bytes_per_slot, &[self.rank()])
     }
 
     /// Like [`Job::receive_queue`], with the counters of the queue on other ranks: the slots are divided into as many
-    /// shares as there are `counters`, each with counters on that rank. Ranks are divided among the shares in their order.
-    /// So the atomic operations of many senders do not all go to the receiver.
+    /// shares as there are `counters`, each with counters on that rank. Ranks are divided among the shares in their
+    /// order. So the atomic operations of many senders do not all go to the receiver.
     ///
-    /// Errors: those of [`Job::receive_queue`]; there are 0 or more than 64 shares, or fewer slots than shares; one of the
-    /// ranks has the counters of 128 shares.
+    /// Errors: those of [`Job::receive_queue`]; there are 0 or more than 64 shares, or fewer slots than shares; one of
+    /// the ranks has the counters of 128 shares.
     ///
     /// ```
     /// use tasuki::{Rank, Slot};
@@ -199,12 +199,12 @@ impl ReceiveQueue {
         self.inner.bytes()
     }
 
-    /// Receives the oldest message with that slot, or of any slot ([`Slot::ANY`]). Waits for it. A shorter message leaves
-    /// the rest of `into` unchanged.
+    /// Receives the oldest message with that slot, or of any slot ([`Slot::ANY`]). Waits for it. A shorter message
+    /// leaves the rest of `into` unchanged.
     ///
-    /// Returns the slot, the sender as a member of the world, and the number of values. Errors: the message is longer than
-    /// `into`, or has values of another type: then it stays in the queue, for another receive; the side store is full; the
-    /// time limit; a rank died.
+    /// Returns the slot, the sender as a member of the world, and the number of values. Errors: the message is longer
+    /// than `into`, or has values of another type: then it stays in the queue, for another receive; the side store is
+    /// full; the time limit; a rank died.
     pub fn recv<D: Data + ?Sized>(&mut self, into: &mut D, slot: Slot) -> Result<Received> {
         let _limit = self.job.limited();
         let into: &mut [u8] = bytemuck::cast_slice_mut(into.values_mut());
@@ -212,7 +212,8 @@ impl ReceiveQueue {
         Ok(received::<D::Value>(got))
     }
 
-    /// Receives the oldest message with that slot, or of any slot, however long it is. Returns its values and its sender.
+    /// Receives the oldest message with that slot, or of any slot, however long it is. Returns its values and its
+    /// sender.
     ///
     /// Errors: those of [`ReceiveQueue::recv`], but for the length. Cost: one copy of the message.
     pub fn recv_vec<T: Pod>(&mut self, slot: Slot) -> Result<(Vec<T>, Rank)> {
@@ -272,9 +273,9 @@ impl ReceiveQueueSender {
     /// Sends values to the queue, with that slot.
     ///
     /// Returns when `values` may be reused: if they fit in a buffer of the queue, when one is free and they are in it,
-    /// otherwise when the receiver has received them. Errors: no such slot; the queue was dropped; the receiver left; a rank
-    /// died; the time limit: then the message was not sent. Cost: an atomic operation and a write, for up to 32 bytes of one
-    /// cache line.
+    /// otherwise when the receiver has received them. Errors: no such slot; the queue was dropped; the receiver left; a
+    /// rank died; the time limit: then the message was not sent. Cost: an atomic operation and a write, for up to 32
+    /// bytes of one cache line.
     pub fn send<D: Data + ?Sized>(&mut self, values: &D, slot: Slot) -> Result<()> {
         self.send_bytes(bytemuck::cast_slice(values.values()), ValueKind::of::<D::Value>(), slot)
     }

@@ -49,8 +49,8 @@ impl<T: Pod> SharedValues<T> {
 }
 
 impl<T: Pod> SharedValues<T> {
-    /// Lends a message of any length its own room, in place of the values, when its length is known. The last value may be
-    /// there in part.
+    /// Lends a message of any length its own room, in place of the values, when its length is known. The last value may
+    /// be there in part.
     fn on_arrival(self: &Arc<Self>) -> Arc<ArrivalBuffer> {
         let shared = self.clone();
         ArrivalBuffer::new(size_of::<T>(), move |len| {
@@ -218,8 +218,8 @@ impl<T: Pod> SendRequest<T> {
     }
 
     /// Cancels the send if no receive has met it yet. Returns true if the message will not be transferred: the slot is
-    /// free, and [`into_values`](SendRequest::into_values) returns the values. Returns false, and changes nothing, if the
-    /// message has been or is being transferred, was buffered, has failed, or goes to nobody:
+    /// free, and [`into_values`](SendRequest::into_values) returns the values. Returns false, and changes nothing, if
+    /// the message has been or is being transferred, was buffered, has failed, or goes to nobody:
     /// [`wait`](Request::wait) returns the values or the error.
     ///
     /// A wait after a cancellation is an error. The call does not wait for the peer.
@@ -339,10 +339,10 @@ impl<T: Pod> RecvRequest<T> {
     }
 
     /// Cancels the receive if no message has met it yet. Returns true if it gets no message: the slot is free,
-    /// [`into_values`](RecvRequest::into_values) returns the values as they were, and the next receive of the slot gets the
-    /// message, also one that comes at this moment. Returns false, and changes nothing, if a message has arrived or is
-    /// being transferred, if the receive has failed, or if it is from nobody: [`wait`](Request::wait) returns the message
-    /// or the error.
+    /// [`into_values`](RecvRequest::into_values) returns the values as they were, and the next receive of the slot gets
+    /// the message, also one that comes at this moment. Returns false, and changes nothing, if a message has arrived or
+    /// is being transferred, if the receive has failed, or if it is from nobody: [`wait`](Request::wait) returns the
+    /// message or the error.
     ///
     /// A wait after a cancellation is an error. The call does not wait for the peer.
     ///
@@ -378,8 +378,8 @@ impl<T: Pod> RecvRequest<T> {
         is_cancelled
     }
 
-    /// Returns the values of a receive that was cancelled or has ended with an error. Returns `None` if a peer may still
-    /// write the values or if they were returned already.
+    /// Returns the values of a receive that was cancelled or has ended with an error. Returns `None` if a peer may
+    /// still write the values or if they were returned already.
     pub fn into_values(mut self) -> Option<Vec<T>> {
         if self.stage.under_way().is_some() { None } else { self.values.take_unused() }
     }

@@ -39,9 +39,9 @@ impl Communicator {
     /// # Cancel safety
     ///
     /// A message that has met a cancelled receive is kept for the next receive, as if a
-    /// [`RecvRequest`](crate::message::RecvRequest) had been dropped. If the sender writes to the memory of the receive itself,
-    /// because it is job memory or because no memory can be mapped, the call waits for the transfer. The same holds if
-    /// `body` panics.
+    /// [`RecvRequest`](crate::message::RecvRequest) had been dropped. If the sender writes to the memory of the receive
+    /// itself, because it is job memory or because no memory can be mapped, the call waits for the transfer. The same
+    /// holds if `body` panics.
     ///
     /// ```
     /// use tasuki::Slot;

@@ -5,15 +5,15 @@ use tasuki_core::queue::reduction::Reduction;
 
 /// The quicker order: an operation that a plan may apply in any order and with any grouping of the members' values.
 ///
-/// Without it, a plan keeps the combining order ([`ReduceOp`]) wherever the bits of the result depend on it, and its sums
-/// of floating-point numbers equal those of the calls. With it, the plan chooses the quickest algorithm. The result may
-/// then differ in its last bits from that of a call, of another kind of plan, of another number of values or processors,
-/// or with a helper; of one plan it is the same in each start and on all members. For more than 32 members, and for
-/// long values where a helper runs the plan, this can be many times quicker; plans of few members that run no helper
-/// gain nothing.
+/// Without it, a plan keeps the combining order ([`ReduceOp`]) wherever the bits of the result depend on it, and its
+/// sums of floating-point numbers equal those of the calls. With it, the plan chooses the quickest algorithm. The
+/// result may then differ in its last bits from that of a call, of another kind of plan, of another number of values or
+/// processors, or with a helper; of one plan it is the same in each start and on all members. For more than 32 members,
+/// and for long values where a helper runs the plan, this can be many times quicker; plans of few members that run no
+/// helper gain nothing.
 ///
-/// The operation must be associative and commutative, apart from rounding. Calls ignore the wrapper, and so do operations
-/// whose bits do not depend on the order, as sums of integers: their plans are always free to choose.
+/// The operation must be associative and commutative, apart from rounding. Calls ignore the wrapper, and so do
+/// operations whose bits do not depend on the order, as sums of integers: their plans are always free to choose.
 ///
 /// ```
 /// use tasuki::collective::AnyOrder;

@@ -30,15 +30,15 @@ pub struct ValueLoc<V, I = u64> {
 
 /// The smallest value; of equal values the one with the smallest location. MPI's `MPI_MINLOC`.
 ///
-/// The value is that of [`Min`](crate::collective::Min), to the bit: -0.0 is less than 0.0, not equal to it. If any value is NaN,
-/// the result is NaN, with the smallest location of a NaN.
+/// The value is that of [`Min`](crate::collective::Min), to the bit: -0.0 is less than 0.0, not equal to it. If any
+/// value is NaN, the result is NaN, with the smallest location of a NaN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MinLoc;
 
 /// The largest value; of equal values the one with the smallest location. MPI's `MPI_MAXLOC`.
 ///
-/// The value is that of [`Max`](crate::collective::Max), to the bit: 0.0 is greater than -0.0. If any value is NaN, the result is
-/// NaN, with the smallest location of a NaN.
+/// The value is that of [`Max`](crate::collective::Max), to the bit: 0.0 is greater than -0.0. If any value is NaN, the
+/// result is NaN, with the smallest location of a NaN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MaxLoc;
 

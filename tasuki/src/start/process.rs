@@ -129,8 +129,8 @@ fn one_of_several(
     Ok(())
 }
 
-/// Prints the rank's number before the panic text of Rust or of the program's own hook. A panic of a handler ends no rank,
-/// so it is reported as the handler's.
+/// Prints the rank's number before the panic text of Rust or of the program's own hook. A panic of a handler ends no
+/// rank, so it is reported as the handler's.
 fn name_rank_in_panics(rank: Rank) {
     let (print, of_rank) = (std::panic::take_hook(), std::process::id());
     std::panic::set_hook(Box::new(move |panic| {

@@ -93,8 +93,8 @@ impl Processes {
     ///
     /// If a rank fails, the others have 5 s to end by themselves, and are killed then. Standard input is empty. The
     /// processes are killed with the calling thread. Errors: the first rank that failed, with its exit code or signal
-    /// and the end of what it has printed (kind `Program`); the job has not ended in time, with the calls in which ranks
-    /// wait (kind `TimedOut`); the program cannot be started (kind `System`).
+    /// and the end of what it has printed (kind `Program`); the job has not ended in time, with the calls in which
+    /// ranks wait (kind `TimedOut`); the program cannot be started (kind `System`).
     pub fn run(self) -> Result<Vec<Output>> {
         if self.ranks == 0 {
             return Err(Error::argument("a job has at least one rank"));
@@ -189,8 +189,8 @@ impl Reader {
         Reader { thread, bytes }
     }
 
-    /// Returns what came until all writers have closed the pipe, but at the latest until then: a process that the rank has
-    /// started may live on and keep it open.
+    /// Returns what came until all writers have closed the pipe, but at the latest until then: a process that the rank
+    /// has started may live on and keep it open.
     fn finish(self, until: Instant) -> Vec<u8> {
         while !self.thread.is_finished() && Instant::now() < until {
             thread::sleep(Duration::from_millis(1));

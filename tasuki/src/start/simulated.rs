@@ -48,8 +48,9 @@ const LAST_LINES: usize = 20;
 
 /// Runs `app` on simulated ranks. Returns their values, or the first error.
 ///
-/// With [`Sim::seeds`] there is a run for each seed, one after the other. The first that fails is the outcome: its error
-/// names the seed, and `TASUKI_SIM_SEED` repeats that run alone. If none fails, the outcome is that of the last run.
+/// With [`Sim::seeds`] there is a run for each seed, one after the other. The first that fails is the outcome: its
+/// error names the seed, and `TASUKI_SIM_SEED` repeats that run alone. If none fails, the outcome is that of the last
+/// run.
 ///
 /// Another rank may run at every call of a rank. The seed of [`Sim`](crate::Sim) determines delays, order and faults,
 /// and so every event of the outcome. The ranks' memories are separate. Time is virtual: [`Job::clock`] reads it,

@@ -1,8 +1,8 @@
 //! Ranks, one of which fails while the others wait for it. `tools/tests/run/failures.rs` starts them.
 //!
-//! `ranks_that_fail WAY` says what rank 1 does: it returns its own error (`error`), returns the
-//! error of a call (`call`), panics (`panic`), calls a handler of rank 2 that panics (`handler`), ends its process (`exit`, `abort`, `kill`), leaves
-//! without meeting the others (`leave`), or waits for ever (`wait`). With `both`, rank 2 returns an
+//! `ranks_that_fail WAY` says what rank 1 does: it returns its own error (`error`), returns the error of a call
+//! (`call`), panics (`panic`), calls a handler of rank 2 that panics (`handler`), ends its process (`exit`, `abort`,
+//! `kill`), leaves without meeting the others (`leave`), or waits for ever (`wait`). With `both`, rank 2 returns an
 //! error, too.
 
 use nix::sys::signal::{Signal, raise};

@@ -257,7 +257,8 @@ fn calls_end_by_the_limit_of_the_job() {
     }
 }
 
-/// A rank that runs a handler is not in the call that waits, though it may be shown in it. So the handler is named, too.
+/// A rank that runs a handler is not in the call that waits, though it may be shown in it. So the handler is named,
+/// too.
 fn is_in_a_handler(options: &[&str]) {
     let folder = folder();
     let mut running = start(&[&["-n", "2"], options].concat(), "handler", &folder);

@@ -6,6 +6,7 @@ use cargo_metadata::Metadata;
 use std::env;
 use std::time::Instant;
 
+mod failures;
 mod libtest;
 mod planted;
 mod report;
@@ -43,7 +44,7 @@ pub(crate) fn run(workspace: &Metadata, options: &Options) -> Result<bool> {
         let start = Instant::now();
         let shell = Shell::open(workspace, step.name)?;
         let outcome = step.outcome(&shell, options.quick).judged(step, strict);
-        let row = Row { name: step.name, outcome, time: start.elapsed() };
+        let row = Row::new(step.name, outcome, start.elapsed(), &shell)?;
         row.print(&shell)?;
         rows.push(row);
     }

@@ -1,5 +1,6 @@
 //! The output: a heading for each step, its result, and the table at the end.
 
+use super::failures;
 use super::shell::Shell;
 use super::step::Outcome;
 use anyhow::Result;
@@ -10,6 +11,8 @@ pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) outcome: Outcome,
     pub(super) time: Duration,
+    /// The failing tests and panics of a step that failed.
+    failures: Vec<String>,
 }
 
 /// The line above a step.
@@ -18,6 +21,14 @@ pub(super) fn heading(number: usize, count: usize, name: &str) {
 }
 
 impl Row {
+    pub(super) fn new(name: &'static str, outcome: Outcome, time: Duration, shell: &Shell) -> Result<Row> {
+        let failures = match outcome {
+            Outcome::Failed(_) => failures::of(&shell.log()?),
+            _ => Vec::new(),
+        };
+        Ok(Row { name, outcome, time, failures })
+    }
+
     /// Prints the step's result, after its log if it failed.
     pub(super) fn print(&self, shell: &Shell) -> Result<()> {
         if matches!(self.outcome, Outcome::Failed(_)) {
@@ -28,9 +39,13 @@ impl Row {
     }
 }
 
-/// Prints the table and the counts. Returns true if no step failed.
+/// Prints the failing tests of all steps, the table and the counts. Returns true if no step failed.
 pub(super) fn summary(rows: &[Row]) -> bool {
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
+    for row in rows.iter().filter(|row| !row.failures.is_empty()) {
+        println!("\n== failures of {}", row.name);
+        row.failures.iter().for_each(|line| println!("{line}"));
+    }
     println!("\n== summary");
     for row in rows {
         let time = seconds(row.time);
@@ -73,7 +88,7 @@ mod tests {
     use super::*;
 
     fn row(outcome: Outcome) -> Row {
-        Row { name: "step", outcome, time: Duration::ZERO }
+        Row { name: "step", outcome, time: Duration::ZERO, failures: Vec::new() }
     }
 
     #[test]

@@ -33,8 +33,8 @@ impl StepCompiler<'_> {
         })
     }
 
-    /// Returns the condition of a trigger. In calls, a step does not wait for a signal that this rank itself raises: the
-    /// step that raises it is complete before the next step begins.
+    /// Returns the condition of a trigger. In calls, a step does not wait for a signal that this rank itself raises:
+    /// the step that raises it is complete before the next step begins.
     pub(crate) fn wait(
         &self,
         trigger: StepTrigger,

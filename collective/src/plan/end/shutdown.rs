@@ -111,8 +111,8 @@ impl FinalizeHook for PlanShutdown {
         }
         if !self.is_quiescent.load(Ordering::Relaxed) {
             self.is_quiescent.store(true, Ordering::Relaxed);
-            // If some starts cannot complete, this member notifies its partners all the same: theirs may be complete, and
-            // they wait for it. It runs no more steps.
+            // If some starts cannot complete, this member notifies its partners all the same: theirs may be complete,
+            // and they wait for it. It runs no more steps.
             let _ = self.settle();
         }
         self.notify_partners(worker)

@@ -1,5 +1,6 @@
-//! Learns the lengths of blocks that differ between members. In a gather each member knows the length of its own block; in
-//! a scatter the root knows all. All members get the same words, so all either accept the lengths or return an error.
+//! Learns the lengths of blocks that differ between members. In a gather each member knows the length of its own block;
+//! in a scatter the root knows all. All members get the same words, so all either accept the lengths or return an
+//! error.
 
 use crate::communicator::Communicator;
 use crate::current_call::size;
@@ -45,8 +46,8 @@ fn fit_in_memory(blocks: &[u64]) -> bool {
 }
 
 impl Communicator {
-    /// Returns the bytes of each member's block. Each member passes those of its own. Collective. Error, on all members:
-    /// they do not agree.
+    /// Returns the bytes of each member's block. Each member passes those of its own. Collective. Error, on all
+    /// members: they do not agree.
     pub fn agree_on_blocks(
         &self,
         collective: CollectiveKind,

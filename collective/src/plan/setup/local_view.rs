@@ -42,7 +42,8 @@ impl OwnBlocks<'_> {
     }
 
     /// Returns the words for a partner: the bytes of all data that this member sends; for each block to the partner,
-    /// its bytes and its number among those really sent; for each block from the partner, its bytes and its offset in the receive buffer.
+    /// its bytes and its number among those really sent; for each block from the partner, its bytes and its offset in
+    /// the receive buffer.
     fn lengths(&self, partner: &Partner) -> Vec<u64> {
         let give = |&number: &usize| [self.gives[number].len() as u64, self.place(0, number) as u64];
         let get = |&slot: &usize| [self.gets[slot].len() as u64, self.gets[slot].start as u64];
@@ -191,7 +192,8 @@ impl Communicator {
         self.plan_as(&what, name, (&schedule, &|_| spans), values, prepare)
     }
 
-    /// Returns the bytes of the blocks that the partners have for this member, whose blocks for them have `gives` bytes.
+    /// Returns the bytes of the blocks that the partners have for this member, whose blocks for them have `gives`
+    /// bytes.
     fn learn_lengths(
         &self,
         (with, is_dense): (&Neighbourhood, bool),

@@ -37,15 +37,15 @@ pub(crate) enum PlanKind {
     Execution(CallSchedules, StartData),
     /// The execution of cached calls, which use the buffers that each call passes. The schedules are variants for these
     /// calls, for example for other roots; the first is the one that is negotiated. All variants have equal buffers and
-    /// signals, and raise each signal equally often in a start. The flag is true if members expose their buffers to each
-    /// other, which only two members may do.
+    /// signals, and raise each signal equally often in a start. The flag is true if members expose their buffers to
+    /// each other, which only two members may do.
     Calls(CallSchedules, bool),
     /// The execution of nonblocking calls, with such variants. Members make them in different orders.
     NonblockingCalls(CallSchedules),
 }
 
-/// What members tell each other at the end: that a member has made the plan, that it found no room, or that the schedule
-/// or an argument is wrong there.
+/// What members tell each other at the end: that a member has made the plan, that it found no room, or that the
+/// schedule or an argument is wrong there.
 const MADE: u64 = 1;
 const NO_ROOM: u64 = 0;
 const WRONG: u64 = 2;
@@ -79,8 +79,8 @@ pub(crate) struct PreparedPlan {
 }
 
 impl PlanRegistry {
-    /// Makes a plan or an execution of a schedule, for values of that type, together with all members, by messages of a call. The inner error
-    /// means that no member has it.
+    /// Makes a plan or an execution of a schedule, for values of that type, together with all members, by messages of a
+    /// call. The inner error means that no member has it.
     pub(crate) async fn negotiate(
         &self,
         peers: &impl Peers,

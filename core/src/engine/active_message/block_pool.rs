@@ -120,8 +120,8 @@ impl BlockPool {
         let mut state = self.state();
         let offset = bytes.header.line().offset();
         if let Some(at) = state.blocks.iter().position(|block| block.offset == offset) {
-            // Nobody writes the block's line for this use. If its number stayed used, further such uses would come round to
-            // the number of the last use that was given back, and a block in use would look returned.
+            // Nobody writes the block's line for this use. If its number stayed used, further such uses would come
+            // round to the number of the last use that was given back, and a block in use would look returned.
             let block = &mut state.blocks[at];
             block.sequence = (block.sequence + SEQUENCES - 1) % SEQUENCES;
             state.end_use(at);

@@ -338,8 +338,8 @@ pub fn running_handler() -> Option<(&'static str, Rank)> {
     RUNNING.get()
 }
 
-/// Runs a handler. If it panics, its call fails and nothing else. Meanwhile a panic hook, and readers of the node state,
-/// can tell whose call it is.
+/// Runs a handler. If it panics, its call fails and nothing else. Meanwhile a panic hook, and readers of the node
+/// state, can tell whose call it is.
 #[inline(always)]
 fn run(
     entry: &HandlerEntry,

@@ -166,9 +166,9 @@ impl Execution {
         }
     }
 
-    /// Makes the next call, of which no step has run yet, use `variant`, and sets the tag of that call. Without this call
-    /// it uses variant 0 and the tag of the call before. The tag travels with each signal and inline flag of the call: a
-    /// rank whose call has another tag fails before it uses the data.
+    /// Makes the next call, of which no step has run yet, use `variant`, and sets the tag of that call. Without this
+    /// call it uses variant 0 and the tag of the call before. The tag travels with each signal and inline flag of the
+    /// call: a rank whose call has another tag fails before it uses the data.
     #[inline(always)]
     pub fn begin_call(&mut self, variant: usize, tag: u32) {
         self.tags.set(tag);
@@ -232,11 +232,12 @@ impl Worker {
     /// ones. Returns `None` if this rank does not reach by loads and stores all memory and signals that the steps
     /// name, or if it records a trace.
     ///
-    /// If calls are cut into `pieces` of two lengths, each variant comes twice: for the longer pieces, and for the others.
+    /// If calls are cut into `pieces` of two lengths, each variant comes twice: for the longer pieces, and for the
+    /// others.
     ///
     /// Since the members agreed on the steps, nobody may have raised a signal that this rank raises. `exposes`: the
-    /// address of an [`ExposedBuffer`](super::ExposedBuffer), and the rank to which this rank exposes the first buffer of
-    /// each call. The steps of a call must then end only when that rank has finished with the buffer.
+    /// address of an [`ExposedBuffer`](super::ExposedBuffer), and the rank to which this rank exposes the first buffer
+    /// of each call. The steps of a call must then end only when that rank has finished with the buffer.
     pub fn make_execution(
         &self,
         variants: &[Vec<StepSpec>],

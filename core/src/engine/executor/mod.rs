@@ -7,8 +7,8 @@
 //!
 //! Both resolve the same [`StepSpec`]s to memory that this process has mapped (`resolved.rs`), and run them by
 //! `Worker::run_steps` (`interpreter.rs`). A step of a queue that needs memory out of reach, another rank's help or a
-//! record in the trace is run as a command (`command_queue/run`), through the fabric. A helper, other ranks, and the rank
-//! in its other waits always run the steps of a queue so.
+//! record in the trace is run as a command (`command_queue/run`), through the fabric. A helper, other ranks, and the
+//! rank in its other waits always run the steps of a queue so.
 //!
 //! Order: bytes that a step has copied are visible to a rank that sees the signal raised by the step, by release and
 //! acquire (SYNC signal-raise), or that sees the step's inline flag (SYNC inline-flag). An inline flag lies in the

@@ -70,9 +70,9 @@ unsafe impl Send for ResolvedFlag {}
 unsafe impl Sync for ResolvedFlag {}
 
 impl ResolvedWait {
-    /// Returns whether the condition is met. The flag or the raise must have the tag of its start. Reads the signal only
-    /// if its last seen value does not show that the condition is met; the tags of later starts, which were seen with it,
-    /// are compared when steps wait for these.
+    /// Returns whether the condition is met. The flag or the raise must have the tag of its start. Reads the signal
+    /// only if its last seen value does not show that the condition is met; the tags of later starts, which were seen
+    /// with it, are compared when steps wait for these.
     #[inline(always)]
     pub(super) fn state(&self, pass: u64, seen: &mut [SeenSignal], tags: &Tags) -> WaitState {
         if let Some(flag) = &self.flag {
@@ -119,8 +119,8 @@ impl ResolvedFlag {
 }
 
 impl Worker {
-    /// Resolves the wait of a step, if it has one. `signals` are the sorted numbers of the signals whose last seen values
-    /// the driver keeps. Returns the outer `None` if this rank does not reach the signal by loads.
+    /// Resolves the wait of a step, if it has one. `signals` are the sorted numbers of the signals whose last seen
+    /// values the driver keeps. Returns the outer `None` if this rank does not reach the signal by loads.
     pub(in crate::engine) fn find_wait(
         &self,
         wait: Option<WaitSpec>,

@@ -6,8 +6,8 @@ use crate::fabric::signal_line::RaiseTags;
 /// Number of starts whose tags an execution keeps.
 pub(super) const TAGS: usize = 8;
 
-/// The tags of the present start of an execution and of those before it. The tag of a call is equal on all ranks that are
-/// in it.
+/// The tags of the present start of an execution and of those before it. The tag of a call is equal on all ranks that
+/// are in it.
 #[derive(Debug, Default)]
 pub(super) struct Tags {
     /// The tag of each start at its number modulo the length.

@@ -101,8 +101,8 @@ pub fn waits_in_call(waker: &Waker, worker: &Arc<Worker>) -> bool {
     with_call(waker, worker, |_| ()).is_some()
 }
 
-/// Returns true, once in each poll of [`block_on`]'s future, if this thread polls with its own waker. The request then looks for
-/// its end as long as a blocking call does before its first pause.
+/// Returns true, once in each poll of [`block_on`]'s future, if this thread polls with its own waker. The request then
+/// looks for its end as long as a blocking call does before its first pause.
 #[inline]
 pub fn take_spin(waker: &Waker, worker: &Arc<Worker>) -> bool {
     with_call(waker, worker, |call| std::mem::take(&mut call.may_spin)).unwrap_or(false)

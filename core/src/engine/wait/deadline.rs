@@ -1,8 +1,8 @@
 //! Time limits of calls. All waits of one call end at the same time, its [`Deadline`].
 //!
-//! A call has the limit of the handle on which it was made (`Worker::limited`), or else the default of its rank. A
-//! wait may be deep inside a call, below the steps of a collective. So the deadline belongs to the thread for as long as
-//! its call lasts. Only waits look for it, where they read the clock anyway; a call that ends while it spins does not.
+//! A call has the limit of the handle on which it was made (`Worker::limited`), or else the default of its rank. A wait
+//! may be deep inside a call, below the steps of a collective. So the deadline belongs to the thread for as long as its
+//! call lasts. Only waits look for it, where they read the clock anyway; a call that ends while it spins does not.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicU64;

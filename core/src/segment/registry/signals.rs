@@ -44,8 +44,8 @@ impl Registry {
         self.state().freed_signals.entry(count).or_default().push(first);
     }
 
-    /// Frees signals that one call of [`Registry::untouched_signals`] allocated, and whose counts are 0 again. No rank may
-    /// raise them or wait for them any more, and none may be poisoned.
+    /// Frees signals that one call of [`Registry::untouched_signals`] allocated, and whose counts are 0 again. No rank
+    /// may raise them or wait for them any more, and none may be poisoned.
     pub fn free_untouched_signals(&self, first: u32, count: u32) {
         self.state().freed_untouched_signals.entry(count).or_default().push(first);
     }

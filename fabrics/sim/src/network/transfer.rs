@@ -145,8 +145,8 @@ impl SimState {
         let Task::Move { from, to, .. } = operation.task else { return };
         let times: Vec<(usize, u64)> = all.map(|piece| (piece, operation.pieces[piece].lands_at)).collect();
         let (source, target) = (from.rank(id.issuer), to.rank(id.issuer));
-        // A passive source is read in its next call, which may be later than planned. Its bytes take the latency all the
-        // same: threads of the target may be ahead by that much.
+        // A passive source is read in its next call, which may be later than planned. Its bytes take the latency all
+        // the same: threads of the target may be ahead by that much.
         let travels = if source == target { 1 } else { self.sim.network.latency_ns.max(1) };
         for (piece, lands_at) in times {
             let at = lands_at.max(self.now + travels);

@@ -1,7 +1,7 @@
 //! Pairwise: each rank combines its share of the values of all ranks, and writes the result to all others.
 //!
-//! Each byte is sent twice, as in a ring, but in two steps, in which each rank sends something to each other one. Values
-//! can be combined in any order.
+//! Each byte is sent twice, as in a ring, but in two steps, in which each rank sends something to each other one.
+//! Values can be combined in any order.
 //!
 //! Source: Thakur, Rabenseifner, Gropp (2005), the reduce-scatter by pairwise exchange.
 

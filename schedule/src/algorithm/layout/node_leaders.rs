@@ -1,5 +1,5 @@
-//! The leaders of nodes: the ranks that take part in an algorithm among all ranks, one rank of each node, or the ranks of
-//! a node.
+//! The leaders of nodes: the ranks that take part in an algorithm among all ranks, one rank of each node, or the ranks
+//! of a node.
 
 use std::ops::Range;
 

@@ -1,10 +1,10 @@
 //! Scans in the combining order, up and down its tree.
 //!
 //! A rank combines its own values with the totals of its children, the nearest first. Before it adds the total of a
-//! child, it sends that child what it has so far: the child's *prefix* at its level, the combination of the ranks of its
-//! group before it. The last one is its own total, which it sends to its parent, if any rank comes after its subtree.
-//! A rank passes the prefixes that it gets on to its children, which combine all of them: first the one of the lowest
-//! level with their own values, then that of the next level with the result, and so on.
+//! child, it sends that child what it has so far: the child's *prefix* at its level, the combination of the ranks of
+//! its group before it. The last one is its own total, which it sends to its parent, if any rank comes after its
+//! subtree. A rank passes the prefixes that it gets on to its children, which combine all of them: first the one of the
+//! lowest level with their own values, then that of the next level with the result, and so on.
 //!
 //! What a rank has so far lies in the receive buffer of the child whose total came last. Nothing overwrites it in the
 //! same start, so no rank waits until it has been sent.

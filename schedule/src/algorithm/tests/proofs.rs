@@ -102,8 +102,8 @@ fn all_algorithms_are_proven_up_to_17_ranks() {
     (1..=17).for_each(|ranks| prove_all(ranks, &SIZES));
 }
 
-/// More ranks than those of the exhaustive proof: around powers of two, and a few between, in two tests that run side by
-/// side.
+/// More ranks than those of the exhaustive proof: around powers of two, and a few between, in two tests that run side
+/// by side.
 #[test]
 fn all_algorithms_are_proven_for_some_even_ranks_up_to_32() {
     [18, 20, 24, 32].into_iter().for_each(|ranks| prove_all(ranks, &SIZES[2..]));

@@ -228,7 +228,8 @@ pub fn g12_blocks_of_every_form(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G12: room of another length for blocks is refused on that member, and nothing is written. The communicator has failed.
+/// G12: room of another length for blocks is refused on that member, and nothing is written. The communicator has
+/// failed.
 pub fn g12_room_for_blocks_of_another_length_is_refused(job: &Job) -> Result<()> {
     let (size, root) = (job.size(), job.rank());
     let (own, mut room) = ([1_u64; 2], vec![7_u64; 2 * size + 1]);

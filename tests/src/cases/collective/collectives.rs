@@ -193,8 +193,8 @@ pub fn g12_values_that_look_like_announcements(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G13: a duplicate has the members of its communicator in their order, its number of slots, and messages and collective
-/// calls of its own.
+/// G13: a duplicate has the members of its communicator in their order, its number of slots, and messages and
+/// collective calls of its own.
 pub fn g13_duplicates_have_messages_of_their_own(job: &Job) -> Result<()> {
     let reversed = job.world().split(Split::colour(0).key(-(job.rank().0 as isize)).slots(5))?;
     let (twin, me) = (reversed.dup()?, reversed.rank());

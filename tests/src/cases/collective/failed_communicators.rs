@@ -267,8 +267,8 @@ pub fn j_fuzzy_barriers_are_calls_of_the_communicator(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Threads of a rank may start fuzzy barriers beside its other calls: a wait for one is no error if this rank has started
-/// it, or makes the call of the others later.
+/// Threads of a rank may start fuzzy barriers beside its other calls: a wait for one is no error if this rank has
+/// started it, or makes the call of the others later.
 pub fn j_fuzzy_barriers_beside_other_calls(job: &Job) -> Result<()> {
     let part = job.world().split(0)?;
     for number in 0..3 {
@@ -283,8 +283,8 @@ pub fn j_fuzzy_barriers_beside_other_calls(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Members start a chunked plan with different numbers of values, in as many pieces or in more. The member that receives
-/// something from one with another number gets an error.
+/// Members start a chunked plan with different numbers of values, in as many pieces or in more. The member that
+/// receives something from one with another number gets an error.
 pub fn j_chunked_starts_of_different_lengths_get_errors(job: &Job) -> Result<()> {
     if may_be_helped(job) || cannot_compare(job) {
         return Ok(()); // there the steps of plans carry no tags

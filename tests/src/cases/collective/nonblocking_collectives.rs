@@ -281,8 +281,8 @@ pub fn j_nonblocking_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Two members both begin a broadcast as the root, and only test or await it. Neither waits for the other's values, so only a
-/// comparison of their calls finds that.
+/// Two members both begin a broadcast as the root, and only test or await it. Neither waits for the other's values, so
+/// only a comparison of their calls finds that.
 pub fn j_tested_and_awaited_calls_with_two_roots_get_errors(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
@@ -326,8 +326,8 @@ pub fn j_awaited_nonblocking_calls_end_when_a_member_leaves(job: &Job) -> Result
     Ok(())
 }
 
-/// Two calls of a kind with different roots. A member that has waited for the first one only must have begun the second:
-/// the other member waits for it, and this one meanwhile waits for a message from there.
+/// Two calls of a kind with different roots. A member that has waited for the first one only must have begun the
+/// second: the other member waits for it, and this one meanwhile waits for a message from there.
 pub fn j_a_call_behind_another_begins_when_that_one_ends(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let roots = [Rank(0), Rank(1)];

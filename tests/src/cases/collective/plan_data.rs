@@ -71,8 +71,8 @@ impl Expected {
     }
 }
 
-/// J: every collective, as a plan of the library and by every algorithm as a schedule of the program. The input is written
-/// once, and each start gives the same result.
+/// J: every collective, as a plan of the library and by every algorithm as a schedule of the program. The input is
+/// written once, and each start gives the same result.
 pub fn j_plans_keep_their_input(job: &Job) -> Result<()> {
     use CollectiveKind::*;
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());

@@ -114,8 +114,8 @@ fn cannot_read_records(job: &Job) -> bool {
     is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some()
 }
 
-/// One member passes a wrong argument, in a first call or when calls run compiled steps. It gets its error. All calls of
-/// all members fail from then on.
+/// One member passes a wrong argument, in a first call or when calls run compiled steps. It gets its error. All calls
+/// of all members fail from then on.
 pub fn j_refused_calls_fail_the_communicator(job: &Job) -> Result<()> {
     let (me, size) = (job.rank().index(), job.size());
     let at = size - 1;
@@ -210,8 +210,8 @@ pub fn j_all_parts_of_a_split_are_refused(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Members make a random program of calls, and one of them is refused one. No call returns a wrong value, none waits for
-/// ever, and the last call of all members fails.
+/// Members make a random program of calls, and one of them is refused one. No call returns a wrong value, none waits
+/// for ever, and the last call of all members fails.
 pub fn j_random_calls_with_wrong_arguments(job: &Job) -> Result<()> {
     let (me, size) = (job.rank().index(), job.size());
     for round in 0..effort(job, 60, 5) as u64 {

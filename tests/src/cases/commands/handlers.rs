@@ -518,8 +518,8 @@ pub fn d19_taken_calls_are_run(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A wait for a reply, a flush, and a call that waits for room end when the limit is reached. The calls that were made run
-/// all the same.
+/// A wait for a reply, a flush, and a call that waits for room end when the limit is reached. The calls that were made
+/// run all the same.
 pub fn d19_calls_end_by_limits(job: &Job) -> Result<()> {
     const SHORT: Duration = Duration::from_millis(2);
     let (limited, last) = (job.within(SHORT), Rank(job.size() - 1));

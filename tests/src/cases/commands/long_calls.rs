@@ -153,8 +153,8 @@ pub fn d19_long_arguments_are_forwarded(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A rank may leave although others have not read yet its long results, and although it has not read its replies. A long
-/// result that is read later is whole, or the error says that the rank has left, where memory is not mapped.
+/// A rank may leave although others have not read yet its long results, and although it has not read its replies. A
+/// long result that is read later is whole, or the error says that the rank has left, where memory is not mapped.
 pub fn d19_long_values_of_ranks_that_leave(job: &Job) -> Result<()> {
     let called = job.signal()?;
     job.barrier()?;

@@ -32,8 +32,8 @@ fn wait_in_vain(job: &Job) -> Result<()> {
     job.signal()?.reaches(1).wait_timeout(Duration::from_millis(2)).map(drop)
 }
 
-/// Compares the numbers of the job with the formula, up to a page. The rank has accessed `peers` others or more: a wait of
-/// more than a millisecond in a call of the job looks at those that are late.
+/// Compares the numbers of the job with the formula, up to a page. The rank has accessed `peers` others or more: a wait
+/// of more than a millisecond in a call of the job looks at those that are late.
 fn compare(job: &Job, pages: u64, peers: u64, what: &str) -> Result<()> {
     job.barrier()?;
     let (found, ranks) = (job.memory(), job.size() as u64);

@@ -306,8 +306,8 @@ pub fn g_any_source_time_limits(job: &Job) -> Result<()> {
         }
     }
     job.barrier()?;
-    // What was given up has not come, and holds up nobody, though the rank that gave it up sends no more: there are more
-    // messages than buffers.
+    // What was given up has not come, and holds up nobody, though the rank that gave it up sends no more: there are
+    // more messages than buffers.
     if job.rank() != FIRST && !is_last(job) {
         (0..80_u64).try_for_each(|number| world.send_any(&number, FIRST, Slot(1)))?;
     }
@@ -327,8 +327,8 @@ pub fn g_any_source_time_limits(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// If messages of other slots fill the queue, the oldest are copied out; when there is no room for that either, the receive
-/// fails, and no message is lost.
+/// If messages of other slots fill the queue, the oldest are copied out; when there is no room for that either, the
+/// receive fails, and no message is lost.
 pub fn f10_other_slots_fill_the_any_source_queue(job: &Job) -> Result<()> {
     let world = job.world();
     let all = 400_u64;
@@ -348,7 +348,8 @@ pub fn f10_other_slots_fill_the_any_source_queue(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A receive ends when no other member is left, though other ranks are, and so does an iterator. What was sent before comes.
+/// A receive ends when no other member is left, though other ranks are, and so does an iterator. What was sent before
+/// comes.
 pub fn g_any_source_ends_when_all_other_members_have_left(job: &Job) -> Result<()> {
     let world = job.world();
     let pairs = world.split(usize::from(job.rank().0 > 1))?; // ranks 0 and 1, and the others

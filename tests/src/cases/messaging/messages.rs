@@ -233,8 +233,8 @@ pub fn g5_every_call_makes_progress_with_buffered_sends(job: &Job) -> Result<()>
     job.barrier()
 }
 
-/// G3: with `TASUKI_SEND_BUFFER`, short sends whose receive is not posted return. Long ones wait, and those that find no
-/// room, and those of a communicator that does not use the buffer. Without the variable, nothing is tested.
+/// G3: with `TASUKI_SEND_BUFFER`, short sends whose receive is not posted return. Long ones wait, and those that find
+/// no room, and those of a communicator that does not use the buffer. Without the variable, nothing is tested.
 pub fn g3_short_sends_return(job: &Job) -> Result<()> {
     const SHORT: usize = 60_000;
     let Some(capacity) = std::env::var("TASUKI_SEND_BUFFER").ok() else { return Ok(()) };

@@ -10,8 +10,8 @@ use tasuki::{
     Blocks, Communicator, ErrorKind, Job, Member, Rank, Received, Request, Result, Slot, Sum, Uneven,
 };
 
-/// Communicators of all ranks or of a part of them, in the order of the job, in reverse order and shuffled, each with the
-/// ranks of its members.
+/// Communicators of all ranks or of a part of them, in the order of the job, in reverse order and shuffled, each with
+/// the ranks of its members.
 fn communicators(job: &Job) -> Result<Vec<(Communicator, Vec<Rank>)>> {
     let shuffled = |rank: Rank| (rank.0 * 5 + 3) as isize % 11;
     let orders: [&dyn Fn(Rank) -> isize; 3] =

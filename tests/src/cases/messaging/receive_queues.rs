@@ -125,8 +125,8 @@ pub fn f9_messages_are_taken_out_of_order(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// If messages of other slots fill all buffers, the oldest ones are copied out; when there is no room for that either, the
-/// receive fails, and no message is lost.
+/// If messages of other slots fill all buffers, the oldest ones are copied out; when there is no room for that either,
+/// the receive fails, and no message is lost.
 pub fn f10_other_slots_fill_the_queue(job: &Job) -> Result<()> {
     let mut inbox = on_first(job, || job.receive_queue(4, 64))?;
     let address = shared(job, &inbox)?;

@@ -22,8 +22,8 @@ enum Form {
 
 const FORMS: [Form; 4] = [Form::Blocking, Form::Request, Form::Scope, Form::JobMemory];
 
-/// Sends values to the next rank and receives values from the one before, in either order. Returns both outcomes, and what
-/// was received.
+/// Sends values to the next rank and receives values from the one before, in either order. Returns both outcomes, and
+/// what was received.
 fn exchange<S: Pod + Send + Sync, R: Pod + Send + Sync>(
     job: &Job,
     form: Form,
@@ -255,7 +255,8 @@ pub fn withdrawn_receives_compare_no_types(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// A message that met a dropped receive for bytes, or bytes that met one for numbers, keeps the type that it was sent with.
+/// A message that met a dropped receive for bytes, or bytes that met one for numbers, keeps the type that it was sent
+/// with.
 pub fn messages_kept_by_other_types_keep_their_own(job: &Job) -> Result<()> {
     let (world, to, from) = (job.world(), next(job), previous(job));
     for len in [4, 60, 70_000] {

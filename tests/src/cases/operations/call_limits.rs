@@ -282,7 +282,8 @@ impl Wake for ReceivesInWaker {
     }
 }
 
-/// The limit of a call does not hold for a task that the call wakes on its way, nor for the continuation of other calls.
+/// The limit of a call does not hold for a task that the call wakes on its way, nor for the continuation of other
+/// calls.
 pub fn limits_hold_for_their_own_calls(job: &Job) -> Result<()> {
     let (peer, world) = (Rank(job.size() - 1), job.world());
     // Either this thread or the waker thread finds the message; it must have been this one once.

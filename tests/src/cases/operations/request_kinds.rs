@@ -1,4 +1,5 @@
-//! Requests of every kind: they are tested, waited for, waited for with a limit, awaited, mixed with others, and dropped.
+//! Requests of every kind: they are tested, waited for, waited for with a limit, awaited, mixed with others, and
+//! dropped.
 
 use crate::blocked_operation::{Gate, ISSUER, KEEPER};
 use crate::exchange::{is_simulated, next, previous};

@@ -1,9 +1,9 @@
 //! The driver of compiled steps in a repeating queue, for the queue's own rank.
 //!
-//! The code in `command_queue/run` decodes each command, looks up the queue, the memory and the signals that the command
-//! names, and records commands in flight. For a repeating queue of its own, a rank has resolved all this when it made
-//! the queue. It takes the lease like any other rank, and updates the queue's position and counts like any other, so
-//! any rank can go on from there. It leaves the rest, such as a long copy or a poisoned signal, to that code.
+//! The code in `command_queue/run` decodes each command, looks up the queue, the memory and the signals that the
+//! command names, and records commands in flight. For a repeating queue of its own, a rank has resolved all this when
+//! it made the queue. It takes the lease like any other rank, and updates the queue's position and counts like any
+//! other, so any rank can go on from there. It leaves the rest, such as a long copy or a poisoned signal, to that code.
 
 use crate::base::Cause;
 use crate::engine::command_queue::lookup::ResolvedQueue;
@@ -108,8 +108,8 @@ impl QueueSteps {
 }
 
 impl Worker {
-    /// Resolves the steps of a repeating queue, each with its command. Returns `None` if the rank does not reach signals
-    /// by loads and stores, or if it records a trace.
+    /// Resolves the steps of a repeating queue, each with its command. Returns `None` if the rank does not reach
+    /// signals by loads and stores, or if it records a trace.
     pub(in crate::engine::command_queue) fn resolve_queue(
         &self,
         steps: &[StepSpec],

@@ -80,9 +80,9 @@ impl SignalTarget {
 }
 
 impl Worker {
-    /// Makes a repeating queue of steps; `how` says how they combine values, if they do. Each raise of this rank's signal
-    /// `starts` by one lets the next `per_start` steps run. After the last step the first one follows again. The queue
-    /// lasts until [`drop_repeating_queue`](Worker::drop_repeating_queue).
+    /// Makes a repeating queue of steps; `how` says how they combine values, if they do. Each raise of this rank's
+    /// signal `starts` by one lets the next `per_start` steps run. After the last step the first one follows again. The
+    /// queue lasts until [`drop_repeating_queue`](Worker::drop_repeating_queue).
     ///
     /// Errors: there is no room for the queue, or a step cannot be a command.
     pub fn make_repeating_queue(

@@ -72,6 +72,15 @@ enum RecvKind {
     Long(Arc<MessageOp>),
 }
 
+/// What came of the attempt to buffer a message that waits for its receive.
+enum BufferAttempt {
+    /// It is not its time, or the message is over.
+    NotYet,
+    /// There is no room, or the message has met its receive: it will not be buffered.
+    Refused,
+    Buffered,
+}
+
 impl Context {
     /// Begins a send that can complete at once and therefore need not keep `bytes`. Returns `None`, having done
     /// nothing, if it cannot.
@@ -278,30 +287,31 @@ impl Context {
         }
     }
 
-    /// Returns true if a message that waits for its receive was buffered because its time is over. Otherwise sets the
-    /// time at which the task that awaits it is woken to do that.
-    fn buffer_when_late(&self, operation: &Arc<MessageOp>, at_ns: u64, call: CallInfo) -> Result<bool> {
+    /// Buffers a message that waits for its receive, if its time is over. Otherwise sets the time at which the task that
+    /// awaits it is woken to do that.
+    fn buffer_when_late(
+        &self,
+        operation: &Arc<MessageOp>,
+        at_ns: u64,
+        call: CallInfo,
+    ) -> Result<BufferAttempt> {
         if at_ns == u64::MAX {
-            return Ok(false);
+            return Ok(BufferAttempt::NotYet);
         }
         operation.buffer_at_ns().store(at_ns, Relaxed);
         if self.worker.platform().now_ns() < at_ns {
-            return Ok(false);
+            return Ok(BufferAttempt::NotYet);
         }
         operation.buffer_at_ns().store(u64::MAX, Relaxed);
         self.progress.remove(&self.worker, operation);
         if operation.is_over() {
-            return Ok(false);
+            return Ok(BufferAttempt::NotYet);
         }
-        if !operation.is_unmatched_send(&self.worker) {
-            self.progress.add(operation);
-            return Ok(false);
+        if operation.is_unmatched_send(&self.worker) && self.buffered(operation, call)? {
+            return Ok(BufferAttempt::Buffered);
         }
-        let buffered = self.buffered(operation, call)?;
-        if !buffered {
-            self.progress.add(operation);
-        }
-        Ok(buffered)
+        self.progress.add(operation);
+        Ok(BufferAttempt::Refused)
     }
 
     /// Takes a send out of the progress engine. Returns true if it has not met a receive, and then nobody will ever
@@ -443,14 +453,26 @@ impl PendingSend {
     }
 
     /// Makes progress. Returns true if the send has ended or can no longer complete.
-    pub fn test(&self) -> bool {
-        match &self.operation {
-            Some(operation) if self.buffered.is_none() => self.context.test(operation),
-            _ => {
-                self.context.worker.progress_briefly();
-                true
+    pub fn test(&mut self) -> bool {
+        let Some(operation) = self.operation.clone().filter(|_| self.buffered.is_none()) else {
+            self.context.worker.progress_briefly();
+            return true;
+        };
+        self.context.test(&operation) || self.is_buffered_when_late(&operation)
+    }
+
+    /// Returns true if the message was buffered because its time is over, or cannot be because of an error. Tries once.
+    fn is_buffered_when_late(&mut self, operation: &Arc<MessageOp>) -> bool {
+        match self.context.buffer_when_late(operation, self.buffer_at_ns, self.call) {
+            Ok(BufferAttempt::NotYet) => return false,
+            Ok(BufferAttempt::Refused) => {
+                self.buffer_at_ns = u64::MAX;
+                return false;
             }
+            Ok(BufferAttempt::Buffered) => self.buffered = Some(Ok(())),
+            Err(error) => self.buffered = Some(Err(error)),
         }
+        true
     }
 
     /// Returns `Ready` with the result of the wait when the bytes may be reused; otherwise `waker` is woken when they
@@ -464,12 +486,10 @@ impl PendingSend {
         let Some(operation) = self.operation.clone().filter(|_| self.buffered.is_none()) else {
             return Poll::Ready(());
         };
-        match self.context.buffer_when_late(&operation, self.buffer_at_ns, self.call) {
-            Ok(false) if self.context.poll(&operation, waker) => {}
-            Ok(false) => return Poll::Pending,
-            buffered => self.buffered = Some(buffered.map(drop)),
+        if self.is_buffered_when_late(&operation) || self.context.poll(&operation, waker) {
+            return Poll::Ready(());
         }
-        Poll::Ready(())
+        Poll::Pending
     }
 
     /// Like [`PendingSend::poll`], but relies on the rank's waiting calls to make progress. If pending, stores the

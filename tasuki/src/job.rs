@@ -28,6 +28,9 @@ pub struct Job {
     limit: Option<Duration>,
 }
 
+/// Bytes of a rank's send buffer, unless `TASUKI_SEND_BUFFER` says otherwise.
+const SEND_BUFFER: u64 = 4 << 20;
+
 impl Job {
     pub(crate) fn new(worker: Worker, rank_options: RankOptions, handlers: &Handlers) -> Result<Job> {
         let job_barrier = JobBarrier::new(&worker)?;
@@ -43,9 +46,7 @@ impl Job {
             helper.start();
         }
         worker.set_default_limit(rank_options.call_timeout);
-        if let Some(capacity) = rank_options.send_buffer {
-            world.messages().set_send_buffer_capacity(capacity);
-        }
+        world.messages().set_send_buffer_capacity(rank_options.send_buffer.unwrap_or(SEND_BUFFER));
         let job_barrier = Arc::new(job_barrier);
         Ok(Job { worker, job_barrier, world, locals, helper, limit: None })
     }

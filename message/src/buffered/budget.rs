@@ -4,7 +4,7 @@
 //! It belongs to the sender. A message leaves it when its receive is posted. Messages of one slot leave it in order,
 //! and later sends on the slot follow them.
 
-use crate::progress::operation::MessageOp;
+use crate::progress::operation::{BufferedMessage, MessageOp};
 use crate::slot::bank::LocalSlot;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -91,8 +91,9 @@ impl BufferedSends {
 
     /// Frees the bytes of a message that has ended, if it was buffered.
     pub(crate) fn give_back(&self, operation: &MessageOp) {
-        if let Some(bytes) = operation.buffered_bytes() {
-            self.usage().used -= bytes;
+        if let Some(BufferedMessage { room, number }) = operation.buffered_message() {
+            self.usage().used -= room;
+            operation.bank.first_bank().buffered_order.leave(number);
             // SYNC unbuffered
             operation.bank.state(operation.index).buffered.fetch_sub(1, Ordering::Release);
         }

@@ -257,7 +257,7 @@ impl ProgressEngine {
         for operation in discarded {
             self.remove(worker, operation);
             self.buffered.give_back(operation);
-            if operation.buffered_bytes().is_none() {
+            if !operation.is_buffered() {
                 operation.free_slot(); // the slot of a buffered message may be in use again
             }
         }

@@ -25,6 +25,15 @@ enum OpKind {
     Watch,
 }
 
+/// A message in the send buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BufferedMessage {
+    /// Bytes that it occupies.
+    pub(crate) room: u64,
+    /// Its number in the order of its pair.
+    pub(crate) number: u64,
+}
+
 /// The receive is to be withdrawn.
 const WITHDRAW: u8 = 1;
 /// The receive is to look for a kept message.
@@ -46,8 +55,8 @@ pub struct MessageOp {
     predecessor: Mutex<Option<Arc<MessageOp>>>,
     /// True if there ever was one.
     had_predecessor: bool,
-    /// Bytes that it occupies in the send buffer, if it is buffered.
-    buffered: Option<u64>,
+    /// Set if it is buffered.
+    buffered: Option<BufferedMessage>,
     outcome: OutcomeCell,
     /// Its number in the progress engine's queue; 0: not queued. Changed under the queue's lock.
     pub(crate) ticket: AtomicU64,
@@ -140,9 +149,10 @@ impl MessageOp {
         predecessor: Option<Arc<MessageOp>>,
     ) -> Arc<MessageOp> {
         let from = MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes));
-        let protocol = ProtocolState::Send(SendProtocol::new(from, kind));
+        let number = bank.first_bank().buffered_order.enter();
+        let protocol = ProtocolState::Send(SendProtocol::new(from, kind).buffered(number));
         let mut operation = MessageOp::make(rings, (bank, index), protocol, predecessor);
-        operation.buffered = Some(room);
+        operation.buffered = Some(BufferedMessage { room, number });
         Arc::new(operation)
     }
 
@@ -172,8 +182,8 @@ impl MessageOp {
         self.kind == OpKind::Send && !self.is_over()
     }
 
-    /// Returns the bytes that it occupies in the send buffer, if it is buffered.
-    pub(crate) fn buffered_bytes(&self) -> Option<u64> {
+    /// What the send buffer knows of it, if it is buffered.
+    pub(crate) fn buffered_message(&self) -> Option<BufferedMessage> {
         self.buffered
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct SendProtocol {
     any: bool,
     /// True if the receive is posted, but no ring was free.
     lacks_ring: bool,
+    /// Its number in the order of the pair's buffered messages, if it is one.
+    buffered: Option<u64>,
     state: SendState,
     end: Option<Outcome>,
 }
@@ -115,7 +117,13 @@ impl From<Cause> for SendNext {
 
 impl SendProtocol {
     pub(crate) fn new(from: MessageBuffer, kind: ValueKind) -> SendProtocol {
-        SendProtocol { from, kind, any: false, lacks_ring: false, state: SendState::Looking, end: None }
+        let state = SendState::Looking;
+        SendProtocol { from, kind, any: false, lacks_ring: false, buffered: None, state, end: None }
+    }
+
+    /// Makes it a message in the send buffer, with that number in the order of its pair.
+    pub(crate) fn buffered(self, number: u64) -> SendProtocol {
+        SendProtocol { buffered: Some(number), ..self }
     }
 
     /// Returns the outcome of the message, if it has ended.
@@ -162,7 +170,7 @@ impl SendProtocol {
         match &self.state {
             SendState::Looking => match find(bank, index, (self.kind, self.from.len())) {
                 Found::Staged => rings.have_room(self.from.len()),
-                Found::Nothing => any_posted(bank).is_some(),
+                Found::Nothing => self.any_posted(bank).is_some(),
                 _ => true,
             },
             SendState::PipelinedSend(pipelined) => {
@@ -274,11 +282,23 @@ impl SendProtocol {
             }
             Found::Nothing => {}
         }
-        let Some(version) = any_posted(bank) else { return SendNext::Waits };
+        let Some(version) = self.any_posted(bank) else { return SendNext::Waits };
         let place = (ANY, bank.slot(index));
         let next = claim(worker, bank.first_bank(), place, bank.first_bank().next_number(ANY), version);
         self.any = matches!(next, SendNext::State(_));
         next
+    }
+
+    /// Returns the version of a posted receive of any slot that no message has claimed, unless an older message in the
+    /// send buffer has to take it.
+    fn any_posted(&self, bank: &Arc<SlotBank>) -> Option<u32> {
+        let (first_bank, number) = (bank.first_bank(), bank.first_bank().next_number(ANY));
+        match encoding::read_posting(first_bank.posting(ANY), number) {
+            Posting::Long { version, .. } if posted(first_bank, ANY, number, version) => {
+                first_bank.buffered_order.is_first(self.buffered).then_some(version)
+            }
+            _ => None,
+        }
     }
 
     /// Prepares a short message for the receiver's line. `tag`: [`encoding::Data::Short`].
@@ -433,15 +453,6 @@ pub(crate) fn find(bank: &SlotBank, index: SlotIndex, (kind, len): (ValueKind, u
             if posted(bank, index, number, version) { Found::Long { version } } else { Found::Nothing }
         }
         _ => Found::Nothing,
-    }
-}
-
-/// Returns the version of a posted receive of any slot that no message has claimed.
-fn any_posted(bank: &Arc<SlotBank>) -> Option<u32> {
-    let (first_bank, number) = (bank.first_bank(), bank.first_bank().next_number(ANY));
-    match encoding::read_posting(first_bank.posting(ANY), number) {
-        Posting::Long { version, .. } if posted(first_bank, ANY, number, version) => Some(version),
-        _ => None,
     }
 }
 

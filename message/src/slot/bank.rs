@@ -4,6 +4,7 @@
 //! receives on a slot marks that direction of the slot busy meanwhile. It does so by plain stores: two threads that
 //! use one direction of a slot at once are in error. They mostly get an error, and can corrupt nothing but that slot.
 
+use crate::buffered::order::BufferedOrder;
 use crate::call_info::CallNames;
 use crate::slot::arena::{self, LINES, UNIT_SLOTS};
 use crate::slot::bank_state::{BankCounts, BankState};
@@ -36,6 +37,8 @@ pub(crate) struct SlotBank {
     theirs: Slots<LINES>,
     /// The pair's first bank; `None` if this is the first.
     first_bank: Option<Arc<SlotBank>>,
+    /// The order of the pair's buffered messages; in the first bank.
+    pub(crate) buffered_order: BufferedOrder,
     bank_state: BankState,
     states: [LocalSlot; UNIT_SLOTS],
     /// If the bank's messages are steps of calls of the program, names these calls; `None` for messages that the
@@ -110,6 +113,7 @@ impl SlotBank {
             ours: lines(worker.rank())?,
             theirs: lines(peer)?,
             first_bank,
+            buffered_order: BufferedOrder::default(),
             bank_state: BankState::new_closed(counts),
             states: std::array::from_fn(|_| LocalSlot::closed()),
             call_names: None,

@@ -3,16 +3,18 @@
 use crate::{Communicator, Job, Result};
 use std::time::Duration;
 
-/// Turns buffered sends on or off (FMPL: spool). A send whose receive is not posted within `after` copies its
-/// message into the send buffer and returns. With `None`, the default, a send waits for its receive.
+/// Sets how sends are buffered (FMPL: spool). A send whose receive is not posted within `after` copies its message
+/// into the send buffer and returns. With `None`, a send waits for its receive.
 ///
-/// The send buffer lies at the sender and holds `capacity` bytes for all messages together. A message leaves the
-/// buffer when its receive is posted; every waiting call of this rank moves such messages on. A send that finds
-/// no room is an error and sends nothing. A rank that leaves empties its buffer first; a buffered message that a
-/// departed peer never received, or that did not fit in its receive, is then an error.
+/// Without this call, messages of at most 64 KiB are copied at once, and the send buffer has room for 4 MiB or for what
+/// the environment variable `TASUKI_SEND_BUFFER` says. Each message counts 256 bytes more than it has, and a send that
+/// finds no room waits for its receive. After this call, messages of all lengths are copied, they count their bytes
+/// alone, and a send that finds no room is an error and sends nothing.
 ///
-/// The environment variable `TASUKI_SEND_BUFFER` sets a capacity, too, for messages of at most 64 KiB: they are copied
-/// at once, each counts 256 bytes more than it has, and a send that finds no room waits. This call replaces that.
+/// The send buffer lies at the sender and holds `capacity` bytes for all messages together. A message leaves the buffer
+/// when its receive is posted; every waiting call of this rank moves such messages on. Receives of any slot get the
+/// messages of a sender in order. A rank that leaves empties its buffer first; a buffered message that a departed peer
+/// never received, or that did not fit in its receive, is then an error.
 ///
 /// The setting holds for all communicators of the rank and also for sends that are awaited. It does not hold for
 /// the messages that collective calls use inside. The call waits until the buffer is empty. A capacity of 0 means

@@ -277,7 +277,10 @@ impl<T: Pod> Request for SendRequest<T> {
     type Value = Vec<T>;
 
     fn test(&mut self) -> bool {
-        self.outcome.is_some() || self.stage.under_way().is_none_or(PendingSend::test)
+        match &mut self.stage {
+            Stage::UnderWay(message) if self.outcome.is_none() => message.test(),
+            _ => true,
+        }
     }
 
     fn wait(&mut self) -> Result<Vec<T>> {

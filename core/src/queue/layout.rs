@@ -150,7 +150,7 @@ pub struct QueueInfo {
 /// # Safety
 /// `place` is aligned to 128 bytes, and [`HEAD_BYTES`] from there are mapped.
 pub unsafe fn queue_info_at(place: NonNull<u8>) -> Option<QueueInfo> {
-    // SAFETY: the caller's promise; a head is made of atomics.
+    // SAFETY: the caller promises `HEAD_BYTES` mapped, aligned bytes; a head is made of atomics.
     let header = unsafe { &place.cast::<QueueHead>().as_ref().header };
     let is_one = header.magic.load(Ordering::Acquire) == MAGIC; // SYNC queue-there
     let info = QueueInfo {
@@ -225,7 +225,8 @@ impl<'m> Queue<'m> {
     /// `place` is aligned to 128 bytes, and [`bytes`] of that capacity from there are mapped for `'m`.
     #[inline(always)]
     pub unsafe fn over(place: NonNull<u8>, capacity: u64) -> Queue<'m> {
-        // SAFETY: the caller's promise; a head is made of atomics.
+        // SAFETY: the caller promises an aligned queue that stays mapped for `'m`, and a queue begins with its head,
+        // which is made of atomics.
         Queue { head: unsafe { place.cast().as_ref() }, place, capacity }
     }
 

@@ -20,7 +20,9 @@ pub(in crate::tidy) fn check(tree: &Tree) -> Vec<Finding> {
         let layer = path.split(['/', '.']).next().unwrap_or_default();
         match LAYERS.iter().position(|name| *name == layer) {
             Some(height) => findings.extend(breaches(file, height, &rust.tokens)),
-            None => findings.push(file.finding(1, "not in a layer: name it in xtask/src/tidy/layering/layers.rs")),
+            None => {
+                findings.push(file.finding(1, "not in a layer: name it in xtask/src/tidy/layering/layers.rs"))
+            }
         }
     }
     findings

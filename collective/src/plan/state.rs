@@ -10,9 +10,9 @@ use crate::plan::setup::layout::{PlacedPart, PlanAddress};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{self, Condition, RepeatingQueue, WaitEvent, Worker};
 use tasuki_core::fabric::{SignalCell, certainly_reached};
+use tasuki_core::node::node_state::RankStage;
 use tasuki_core::segment::layout::SIGNAL_STRIDE;
 use tasuki_message::Context;
 

@@ -52,7 +52,7 @@ pub(crate) struct PlanState {
 pub(crate) enum Form {
     /// Repeating queues, which any rank may run, and the thresholds that the end of a start waits for.
     Queues(Box<[RepeatingQueue]>, Box<[(SignalCell, StartThreshold)]>),
-    /// An execution that this rank runs in its own calls.
+    /// An execution, which the calling thread runs.
     Execution(Arc<InCalls>),
     /// The execution of cached calls. The cache holds it.
     Calls,

@@ -41,8 +41,8 @@ struct QueueHeader {
     generation: AtomicU32,
     /// The number of the queue in its rank's directory.
     number: AtomicU32,
-    /// In a session queue: one more than the number of the credit signal, which releases commands. 0: the queue is no
-    /// session queue.
+    /// In a session queue: one more than the number of its credit, the signal that releases commands. 0: the queue is
+    /// no session queue.
     credit: AtomicU32,
     /// Commands that each credit releases; 0 stands for one.
     per_credit: AtomicU32,
@@ -141,7 +141,7 @@ pub struct QueueInfo {
     pub number: u32,
     /// Differs between queues that lie at one address one after the other.
     pub generation: u32,
-    /// The credit signal of a session queue.
+    /// The number of the signal that is the credit of a session queue.
     pub credit: Option<u32>,
 }
 
@@ -314,7 +314,7 @@ impl<'m> Queue<'m> {
         InFlight { state: &self.head.state.in_flight, in_flight }
     }
 
-    /// The credit signal of a session queue.
+    /// The number of the signal that is the credit of a session queue.
     #[inline(always)]
     pub fn credit(&self) -> Option<u32> {
         self.head.header.credit.load(Ordering::Relaxed).checked_sub(1)

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{WaitEvent, Worker};
 use tasuki_core::fabric::reached;
 use tasuki_core::fabric::{Fabric, SignalCell};
+use tasuki_core::node::node_state::RankStage;
 use tasuki_core::queue::command::{Action, Command, Effect, Trigger};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;

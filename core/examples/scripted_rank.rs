@@ -25,8 +25,8 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::bootstrap::{JobConnection, Membership, Settings, join};
-use tasuki_core::engine::node_state::{PublishedWait, RankStage, UnderWay};
-use tasuki_core::engine::park::DOZING;
+use tasuki_core::node::node_state::{PublishedWait, RankStage, UnderWay};
+use tasuki_core::node::park::DOZING;
 use tasuki_core::os::{clock, futex, process};
 
 fn main() -> ExitCode {

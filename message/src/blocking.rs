@@ -19,10 +19,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tasuki_core::base::{Cause, Rank, Result, ValueKind};
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{
     BufferView, Condition, Deadline, Registration, RevocableBuffer, WaitEvent, in_one_call,
 };
+use tasuki_core::node::node_state::RankStage;
 use tasuki_core::segment::GlobalAddress;
 
 impl Context {

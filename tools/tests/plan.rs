@@ -137,13 +137,13 @@ fn without_an_algorithm_what_a_job_would_run_is_shown_and_others_are_named() {
         let out = plan(&[&["show"], args].concat()).expect(0).out;
         out.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    // Inline algorithms are for few ranks on one node, so 32 ranks or several nodes have none.
+    // Calling threads run plans among few ranks of one node, so not among 100 ranks, or on several nodes.
     let many = shown(&["bcast", "--ranks", "100", "--bytes", "8"]);
     assert!(many.contains("is what a job would run here, as commands"), "{many}");
     assert!(many.contains("--algorithm chooses another: ") && many.contains("chain"), "{many}");
     let nodes = shown(&["bcast", "--ranks", "32", "--per-node", "4", "--bytes", "8"]);
     assert!(nodes.contains("as commands that helpers"), "{nodes}");
-    // Equals what `tasuki info --collectives` shows, where there is an inline algorithm.
+    // Equals what `tasuki info --collectives` shows, where there is an algorithm that calling threads run.
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if processors <= 32 {
         let ranks = processors.max(2).to_string();
@@ -155,7 +155,7 @@ fn without_an_algorithm_what_a_job_would_run_is_shown_and_others_are_named() {
         ] {
             let inline = shown(&[collective, "--ranks", &ranks, "--bytes", bytes]);
             assert!(inline.contains(&format!("{collective} by {name} among ")), "{inline}");
-            assert!(inline.contains("inline in the calls of its ranks; --engine shows "), "{inline}");
+            assert!(inline.contains("on the calling threads of its ranks; --engine shows "), "{inline}");
             let engine = shown(&[collective, "--ranks", &ranks, "--bytes", bytes, "--engine"]);
             assert!(!engine.contains(&format!("{collective} by {name} among ")), "{engine}");
             assert!(engine.contains("as commands that helpers"), "{engine}");
@@ -166,7 +166,7 @@ fn without_an_algorithm_what_a_job_would_run_is_shown_and_others_are_named() {
         assert!(info.contains("\"copy-in-copy-out\""), "{info}");
     }
     let two = shown(&["bcast", "--ranks", "2", "--bytes", "1M"]);
-    assert!(two.contains("repeated blocking calls try put-and-get inline"), "{two}");
+    assert!(two.contains("repeated blocking calls try put-and-get, too"), "{two}");
     assert!(
         misuse(&["show", "bcast", "--ranks", "4", "--engine", "--algorithm", "chain"]).contains("--engine")
     );
@@ -176,7 +176,7 @@ fn without_an_algorithm_what_a_job_would_run_is_shown_and_others_are_named() {
     assert!(out.contains("data 24 B") && out.contains("data[8..24]"), "{out}");
 }
 
-/// A job's ranks may run another form inline in their calls. `plan show` names it and what helpers run; the others take
+/// A job's calling threads may run another form. `plan show` names it and what helpers run; the others take
 /// the form for a network, and say so.
 #[test]
 fn without_an_algorithm_what_is_exported_is_what_is_simulated() {

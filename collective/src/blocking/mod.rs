@@ -1,5 +1,5 @@
-//! Blocking collective calls. A call begins, looks for a compiled schedule of its kind, and otherwise runs an algorithm
-//! that exchanges messages.
+//! Blocking collective calls. A call begins, looks for a compiled schedule of its kind, then for a collective of the
+//! network (`by_fabric`), and otherwise uses messages.
 //!
 //! ```text
 //! movement    barrier, bcast, gather, scatter, allgather, alltoall    vector    blocks of different lengths

@@ -12,7 +12,8 @@
 //! preempted in them. The time of the slower member counts. Both members count the same calls and compare the same
 //! times, so they choose the same variant.
 
-use crate::cached::entry::{CachedSchedule, TIMED, VariantTrial};
+use crate::cached::entry::CachedSchedule;
+use crate::cached::variant_trial::{TIMED, VariantTrial};
 use crate::call_kind::CallKind;
 use crate::communicator::Communicator;
 use tasuki_core::base::{Rank, Result};

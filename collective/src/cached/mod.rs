@@ -4,3 +4,4 @@ pub(crate) mod autotune;
 pub(crate) mod entry;
 pub(crate) mod kind_cache;
 pub(crate) mod schedule_cache;
+pub(crate) mod variant_trial;

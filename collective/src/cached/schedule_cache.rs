@@ -1,4 +1,5 @@
-//! Repeated collective calls: from the fourth call of a kind on, the members keep compiled steps and run those.
+//! Repeated collective calls: from the fourth call of a kind on, the members keep compiled steps and run those. The
+//! cache itself is [`ScheduleCache`], in `entry.rs`.
 //!
 //! Calls of one kind have the same collective, bytes, class of the type of values and
 //! reduction. The first three calls of a kind use
@@ -11,7 +12,8 @@
 //! use the same buffers: a rank that becomes the root writes to the buffer that it has just read, whose lines are in
 //! its cache (`schedule/src/algorithm/copy_in_copy_out.rs`).
 
-use crate::cached::entry::{CacheEntry, CachedSchedule, ScheduleCache, VariantTrial};
+use crate::cached::entry::{CacheEntry, CachedSchedule, ScheduleCache};
+use crate::cached::variant_trial::VariantTrial;
 use crate::call_kind::{CallKind, CallSchedules};
 use crate::communicator::Communicator;
 use crate::plan::{PlanKind, PreparedPlan};

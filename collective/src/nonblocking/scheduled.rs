@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Poll, Waker};
 use tasuki_core::base::{Error, Rank, Result};
 use tasuki_core::engine::executor::Execution;
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker, wait_in_call, waits_in_call};
+use tasuki_core::node::node_state::RankStage;
 use tasuki_message::Continuation;
 
 /// The number of a call among those of its kind, and the word that names it.

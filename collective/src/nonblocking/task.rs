@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{self, Poll, Wake, Waker};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker, wait_in_call, waits_in_call};
+use tasuki_core::node::node_state::RankStage;
 use tasuki_message::{Context, Continuation, FinalizeHook, MessageOp};
 
 /// The steps of a call.

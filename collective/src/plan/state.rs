@@ -10,9 +10,9 @@ use crate::plan::setup::layout::{PlacedPart, PlanAddress};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{self, Condition, RepeatingQueue, WaitEvent, Worker};
 use tasuki_core::fabric::{SignalCell, certainly_reached};
+use tasuki_core::node::node_state::RankStage;
 use tasuki_core::segment::layout::SIGNAL_STRIDE;
 use tasuki_message::Context;
 
@@ -52,7 +52,7 @@ pub(crate) struct PlanState {
 pub(crate) enum Form {
     /// Repeating queues, which any rank may run, and the thresholds that the end of a start waits for.
     Queues(Box<[RepeatingQueue]>, Box<[(SignalCell, StartThreshold)]>),
-    /// An execution that this rank runs in its own calls.
+    /// An execution, which the calling thread runs.
     Execution(Arc<InCalls>),
     /// The execution of cached calls. The cache holds it.
     Calls,

@@ -16,7 +16,7 @@ pub mod wire;
 pub use settings::{AnySourceSize, Settings, Start};
 
 use crate::base::{Cause, Rank, Result};
-use crate::engine::node_state::NodeState;
+use crate::node::node_state::NodeState;
 use crate::os::memfile::MemFile;
 use std::sync::Arc;
 

@@ -5,8 +5,8 @@
 use super::settings::Key;
 use super::wire::{Greeting, Request, ServerReply};
 use crate::base::{Rank, Result};
-use crate::engine::node_state::NodeState;
-use crate::engine::park::WakeMode;
+use crate::node::node_state::NodeState;
+use crate::node::park::WakeMode;
 use crate::os::memfile::MemFile;
 use crate::os::socket::{Credentials, DESCRIPTORS_A_MESSAGE};
 use crate::segment::layout;

@@ -5,7 +5,7 @@ use super::Membership;
 use super::settings::{LauncherSettings, ServerAddress, Settings};
 use super::wire::{self, Greeting, Request, ServerReply};
 use crate::base::{Cause, Error, Rank, Result};
-use crate::engine::node_state::{NodeState, RankStage};
+use crate::node::node_state::{NodeState, RankStage};
 use crate::os::membarrier::{self, FenceScope};
 use crate::os::memfile::MemFile;
 use crate::os::{process, socket};

@@ -12,7 +12,6 @@ mod user_operators;
 mod wait;
 mod worker;
 
-pub use crate::node::{node_state, park};
 pub use active_message::{
     CallContext, Handler, HandlerEntry, HandlerTable, LongReply, PendingCall, ReplyValue, ValueShape,
     WhenFull, running_handler,

@@ -84,7 +84,8 @@ impl Width {
     /// `place` points to an aligned word of this width, in memory that lives during the call.
     #[inline]
     pub unsafe fn load(self, place: NonNull<u8>) -> u64 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises an aligned word of this width that lives during the call; all access it as an
+        // atomic.
         unsafe {
             match self {
                 Width::W4 => u64::from(place.cast::<AtomicU32>().as_ref().load(Relaxed)),
@@ -136,7 +137,8 @@ impl Atomic {
     /// `place` points to an aligned word of this width, in memory that lives during the call.
     #[inline]
     pub unsafe fn apply(self, place: NonNull<u8>) -> u64 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises an aligned word of this width that lives during the call; all access it as an
+        // atomic.
         unsafe {
             match self.width {
                 Width::W4 => self.apply4(place.cast::<AtomicU32>().as_ref()),

@@ -207,7 +207,7 @@ impl DirectSlots {
 
     #[inline(always)]
     fn wake(&self) {
-        // SAFETY: the node state is kept.
+        // SAFETY: `_keep_alive` holds the node state that the rank state is a part of.
         let rank_state = unsafe { self.rank_state.as_ref() };
         if rank_state.park().needs_wake(self.mode) {
             rank_state.wake_futex();

@@ -11,7 +11,7 @@ const MIN: usize = 256;
 pub fn vectorized<R>(bytes: usize, body: impl FnOnce() -> R) -> R {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if bytes >= MIN && std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2.
+        // SAFETY: the processor has AVX2, as was just checked.
         return unsafe { with_avx2(body) };
     }
     body()

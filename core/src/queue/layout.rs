@@ -41,8 +41,8 @@ struct QueueHeader {
     generation: AtomicU32,
     /// The number of the queue in its rank's directory.
     number: AtomicU32,
-    /// In a session queue: one more than the number of the credit signal, which releases commands. 0: the queue is no
-    /// session queue.
+    /// In a session queue: one more than the number of its credit, the signal that releases commands. 0: the queue is
+    /// no session queue.
     credit: AtomicU32,
     /// Commands that each credit releases; 0 stands for one.
     per_credit: AtomicU32,
@@ -141,7 +141,7 @@ pub struct QueueInfo {
     pub number: u32,
     /// Differs between queues that lie at one address one after the other.
     pub generation: u32,
-    /// The credit signal of a session queue.
+    /// The number of the signal that is the credit of a session queue.
     pub credit: Option<u32>,
 }
 
@@ -150,7 +150,7 @@ pub struct QueueInfo {
 /// # Safety
 /// `place` is aligned to 128 bytes, and [`HEAD_BYTES`] from there are mapped.
 pub unsafe fn queue_info_at(place: NonNull<u8>) -> Option<QueueInfo> {
-    // SAFETY: the caller's promise; a head is made of atomics.
+    // SAFETY: the caller promises `HEAD_BYTES` mapped, aligned bytes; a head is made of atomics.
     let header = unsafe { &place.cast::<QueueHead>().as_ref().header };
     let is_one = header.magic.load(Ordering::Acquire) == MAGIC; // SYNC queue-there
     let info = QueueInfo {
@@ -225,7 +225,8 @@ impl<'m> Queue<'m> {
     /// `place` is aligned to 128 bytes, and [`bytes`] of that capacity from there are mapped for `'m`.
     #[inline(always)]
     pub unsafe fn over(place: NonNull<u8>, capacity: u64) -> Queue<'m> {
-        // SAFETY: the caller's promise; a head is made of atomics.
+        // SAFETY: the caller promises an aligned queue that stays mapped for `'m`, and a queue begins with its head,
+        // which is made of atomics.
         Queue { head: unsafe { place.cast().as_ref() }, place, capacity }
     }
 
@@ -313,7 +314,7 @@ impl<'m> Queue<'m> {
         InFlight { state: &self.head.state.in_flight, in_flight }
     }
 
-    /// The credit signal of a session queue.
+    /// The number of the signal that is the credit of a session queue.
     #[inline(always)]
     pub fn credit(&self) -> Option<u32> {
         self.head.header.credit.load(Ordering::Relaxed).checked_sub(1)

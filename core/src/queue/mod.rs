@@ -2,8 +2,8 @@
 //!
 //! A *command* is `(trigger) -> action -> (effects)`. A rank posts it into a ring (`ring`). The rank that holds the
 //! queue's lease (`lease`) reads it. If the trigger is not met, the command waits in the list of its signal
-//! (`triggered`). A command that has fired is run inline or stays in the in-flight list (`in_flight`) until it ends.
-//! Effects on the same signal happen in the order in which the commands fired. This folder only holds the data
+//! (`triggered`). A command that has fired is run under the lease or stays in the in-flight list (`in_flight`) until it
+//! ends. Effects on the same signal happen in the order in which the commands fired. This folder only holds the data
 //! structures; `engine/command_queue` runs the commands.
 //!
 //! | shared word | written by | read by | protocol |

@@ -176,7 +176,7 @@ impl MappedRange {
         let colour = self.colour + pieces.start as usize * COLOURS_APART;
         let mapping = Mapping::shared_in_colour(&self.file, pieces.start * PIECE, bytes as usize, colour)?;
         for piece in pieces.clone() {
-            // SAFETY: the mapping is that long.
+            // SAFETY: `piece` is one of `pieces`, and the mapping is as long as all of them.
             let at = unsafe { mapping.start().add(((piece - pieces.start) * PIECE) as usize) };
             self.set_piece(piece, at);
         }

@@ -149,7 +149,7 @@ impl Fabric for ShmFabric {
         from: *const u8,
         len: u64,
     ) -> Result<Accepted, Refused> {
-        // SAFETY: the caller's promise for `from`.
+        // SAFETY: `put_bytes` needs what this function's caller promises: `from .. from + len` stays readable.
         unsafe { self.put_bytes(accept, to, from, len) }
     }
 
@@ -160,7 +160,7 @@ impl Fabric for ShmFabric {
         to: *mut u8,
         len: u64,
     ) -> Result<Accepted, Refused> {
-        // SAFETY: the caller's promise for `to`.
+        // SAFETY: `get_bytes` needs what this function's caller promises: `to .. to + len` stays writable.
         unsafe { self.get_bytes(accept, from, to, len) }
     }
 
@@ -197,7 +197,7 @@ impl Fabric for ShmFabric {
             unsafe { transfer::copy_and_fence(from, place.as_ptr(), len) };
             return Ok(Accepted::Done(self.add(word, signal.rank(), amount)));
         }
-        // SAFETY: the caller's promise for `from`.
+        // SAFETY: the caller keeps `from .. from + len` readable until the operation has ended.
         unsafe { self.put_signal_anywhere(accept, to, from, len, signal, amount) }
     }
 
@@ -257,7 +257,8 @@ impl Fabric for ShmFabric {
         len: usize,
         is_into: bool,
     ) -> Result<(), Cause> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps `len` bytes at `here` valid for the direction, and accesses them in no other way
+        // during the call; `is_into` decides the direction here, too.
         unsafe {
             self.copy_by_kernel(
                 of,

@@ -33,7 +33,8 @@ impl ShmFabric {
             unsafe { copy_and_fence(from, place.as_ptr(), len) };
             return Ok(Accepted::Done(0));
         }
-        // SAFETY: the caller's promise for `from`, which is only read.
+        // SAFETY: the caller keeps `from .. from + len` readable until the operation has ended, and a put only reads
+        // `local`.
         unsafe {
             self.bytes(
                 accept,
@@ -57,7 +58,7 @@ impl ShmFabric {
             unsafe { copy_and_fence(place.as_ptr(), to, len) };
             return Ok(Accepted::Done(0));
         }
-        // SAFETY: the caller's promise for `to`.
+        // SAFETY: the caller keeps `to .. to + len` writable until the operation has ended.
         unsafe {
             self.bytes(
                 accept,
@@ -94,7 +95,8 @@ impl ShmFabric {
             len,
             then: Some((signal, amount)),
         };
-        // SAFETY: the caller's promise for `from`, which is only read.
+        // SAFETY: the caller keeps `from .. from + len` readable until the operation has ended, and a put only reads
+        // `local`.
         match unsafe { self.bytes(accept, request)? } {
             Accepted::Started => Ok(Accepted::Started),
             Accepted::Done(_) => self.raise(accept, signal, amount),
@@ -119,7 +121,7 @@ impl ShmFabric {
                 unsafe { copy_and_fence(from, to, len) };
                 Ok(Accepted::Done(0))
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller keeps `request.local` valid for the direction until the operation has ended.
             program => unsafe { self.program_bytes(accept, program, request) },
         }
     }
@@ -138,7 +140,7 @@ impl ShmFabric {
             unreachable!("`bytes` has copied mapped memory itself")
         };
         let PendingRequest { kind, local, at, len, .. } = request;
-        // SAFETY: the caller's promise; a section keeps the remote side registered.
+        // SAFETY: the caller keeps `len` bytes at `local` valid for the direction of `kind`.
         match unsafe { self.by_kernel(kind.direction(), range, &place, local, at, host, len) } {
             Ok(()) => Ok(Accepted::Done(0)),
             Err(KernelRefusal::Failed(cause)) => Err(cause.into()),
@@ -173,11 +175,12 @@ impl ShmFabric {
             } else {
                 (local.cast_const(), host)
             };
-            // SAFETY: own registered memory, held by the section; `local` by the caller's promise.
+            // SAFETY: `host` lies in this rank's registered memory, which the section keeps registered; the caller
+            // keeps `len` bytes at `local` valid for the direction.
             unsafe { copy_and_fence(from, to, len) };
             return Ok(());
         };
-        // SAFETY: `local` by the caller's promise.
+        // SAFETY: the caller keeps `len` bytes at `local` valid for the direction.
         let done =
             unsafe { process_vm::copy(direction, pid, local, host, len as usize, self.options.disabled) };
         drop(section);
@@ -219,7 +222,7 @@ impl ShmFabric {
             ))
         };
         let copied = self.processes.pid(&self.node_state, rank).and_then(|pid| {
-            // SAFETY: the caller's promise; the kernel checks the other side.
+            // SAFETY: the caller keeps `len` bytes at `here` valid for the direction; the kernel checks the other side.
             unsafe { process_vm::copy(direction, pid, here, there, len, self.options.disabled) }
         });
         match copied {
@@ -356,7 +359,7 @@ enum KernelRefusal {
 /// Both ranges hold `len` bytes and are mapped.
 #[inline]
 pub(crate) unsafe fn copy_and_fence(from: *const u8, to: *mut u8, len: u64) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises `len` mapped bytes at both addresses, which is what `copy` needs.
     unsafe { copy::copy(from, to, len as usize) };
     copy::fence_after_copy(len as usize);
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tasuki_core::base::Rank;
 use tasuki_core::base::Result;
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker, in_one_call};
+use tasuki_core::node::node_state::RankStage;
 
 impl Context {
     /// Sets the send buffer. A send whose receive is not posted after `after` copies its message and returns; `None`:

@@ -12,9 +12,9 @@ use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, Deadline, WaitEvent, Worker};
 use tasuki_core::fabric::Refused;
+use tasuki_core::node::node_state::RankStage;
 
 /// Promises every receiver the messages that it has not received yet.
 pub(crate) fn promise(progress: &ProgressEngine, worker: &Worker) {

@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Error, Result};
-use tasuki_core::engine::node_state::UnderWay;
 use tasuki_core::engine::{Agent, Awaited, Effort, TryLock, WaitEvent, Worker};
+use tasuki_core::node::node_state::UnderWay;
 
 /// How many messages a call that waits steps; the others follow in later calls.
 const STEPS_MAX: usize = 64;

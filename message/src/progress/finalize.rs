@@ -4,8 +4,8 @@
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, Deadline, WaitEvent, Worker};
+use tasuki_core::node::node_state::RankStage;
 
 /// An object whose unfinished work may outlive its owner, but not the owner's rank.
 pub trait FinalizeHook: Send + Sync + Debug {

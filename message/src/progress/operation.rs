@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Rank, ValueKind};
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{RevocableBuffer, WaitEvent, Worker};
+use tasuki_core::node::node_state::RankStage;
 
 /// What an operation does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

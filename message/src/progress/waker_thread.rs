@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, Deadline, WaitEvent, Worker, describe_awaited};
+use tasuki_core::node::node_state::RankStage;
 
 /// Starts the thread; if it runs already, has it look at what it waits for again.
 pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Result<()> {

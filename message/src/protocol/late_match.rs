@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::{Rank, ValueKind};
 use tasuki_core::engine::WaitEvent;
-use tasuki_core::engine::node_state::RankStage;
+use tasuki_core::node::node_state::RankStage;
 
 type Slot = (Arc<SlotBank>, SlotIndex);
 /// Slots by sender and slot number.

@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank};
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, Deadline, Started, WaitEvent, Worker};
+use tasuki_core::node::node_state::RankStage;
 use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a narrow ring.

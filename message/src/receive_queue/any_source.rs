@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 use tasuki_core::base::{Cause, IdMap, Numbered, Rank, Result, ValueKind};
 use tasuki_core::bootstrap::AnySourceSize;
 use tasuki_core::engine::Worker;
-use tasuki_core::engine::node_state::RankStage;
+use tasuki_core::node::node_state::RankStage;
 
 const LINES: u64 = 4 << 10;
 const AREAS: u64 = 8 << 20;

@@ -17,9 +17,9 @@ use crate::receive_queue::layout::Offered;
 use crate::slot::arena::{at, atomic8};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Deadline, WaitEvent, Worker};
 use tasuki_core::fabric::{AtomicKind, SignalCell};
+use tasuki_core::node::node_state::RankStage;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 

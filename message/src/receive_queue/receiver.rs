@@ -13,9 +13,9 @@ use crate::receive_queue::tickets::ReceiverTickets;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Error, Rank, Result, ValueKind};
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{Condition, OneOf, WaitEvent, Worker};
 use tasuki_core::fabric::SLOT_PAYLOAD;
+use tasuki_core::node::node_state::RankStage;
 use tasuki_core::segment::GlobalAddress;
 
 /// Which messages a receive takes.

@@ -8,9 +8,9 @@ use crate::receive_queue::tickets::{SenderTickets, TicketMemory};
 use crate::receive_queue::void_ticket::VoidTicket;
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result, ValueKind};
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{BufferView, Deadline, Registration, RevocableBuffer, WaitEvent, Worker};
 use tasuki_core::fabric::{Refused, SlotWord, SlotWrite};
+use tasuki_core::node::node_state::RankStage;
 use tasuki_core::segment::GlobalAddress;
 
 /// The first and the longest pause of a sender that waits for a buffer, in ns.

@@ -131,7 +131,7 @@ impl Algorithm {
         work_formulas::of(self, shape)
     }
 
-    /// Returns true if the algorithm is for inline execution: calls, and plans that each rank runs alone.
+    /// Returns true if the calling thread runs the algorithm's steps: in calls, and in plans that each rank runs alone.
     pub(super) fn is_inline(&self) -> bool {
         matches!(self.name, "copy in copy out" | "all to all" | "reduce scatter allgather" | "put and get")
     }

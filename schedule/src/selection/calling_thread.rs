@@ -1,5 +1,5 @@
-//! Algorithms for inline execution: collective calls, and plans whose members each run their own part. The choice goes
-//! by sizes alone, because no member may access the data of another.
+//! Algorithms whose steps the calling thread runs: in collective calls, and in plans whose members each run their own
+//! part. The choice goes by sizes alone, because no member may access the data of another.
 
 use super::Selection;
 use crate::Schedule;
@@ -7,10 +7,14 @@ use crate::algorithm::{ALGORITHMS, Algorithm};
 use crate::combining_order::{GROUP, is_from_the_left};
 use crate::shape::{CollectiveKind, Counts, Shape};
 
-/// The largest value, in bytes, of a reduction that members run inline; the executor has no room for more.
+/// The largest value, in bytes, of a reduction that calling threads run; the executor has no room for more.
 pub const VALUE_BYTES_MAX: u64 = 4096;
 /// The most members for algorithms in which each member exchanges with all others. They combine from the left, which is
 /// the combining order of so many members.
+///
+/// It also limits how many members read each other's words to detect failures. Among more members, calls are compared
+/// by notices that members pass on, not by the call log; and a member that waits long does not look at what each other
+/// member waits for, nor at how many starts of a plan a member had made when it left.
 pub const MEMBERS_MAX: usize = GROUP;
 /// Up to this number of bytes, one of two members sends the data in a message instead of a staging buffer.
 pub const MESSAGE_BYTES_MAX: u64 = 48;
@@ -38,7 +42,7 @@ const EXPOSED_BYTES_MIN: u64 = 128 << 10;
 /// The most ranks of a broadcast in one copy: in a deeper tree, ranks wait for their turns on the processor.
 const ONE_COPY_BCAST_MAX: usize = 4;
 
-/// A collective cut into pieces that members run inline, one after the other. Their lengths differ by at most one
+/// A collective cut into pieces that calling threads run one after the other. Their lengths differ by at most one
 /// value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pieces {
@@ -98,12 +102,12 @@ impl Pieces {
 }
 
 impl Selection {
-    /// The pieces in which members run a plan inline, each its own steps in its own calls. Returns `None` if helpers
+    /// The pieces of a plan whose steps calling threads run, each those of its own member. Returns `None` if helpers
     /// run the plan too, if another algorithm is forced, if long blocks are better read in place, or if the shape is
     /// too large or moves nothing.
     ///
-    /// Without a helper, a plan with a user-defined operation runs inline even where others combine in place: a panic
-    /// of the operation then concerns only the member that called it.
+    /// Without a helper, calling threads run a plan with a user-defined operation even where others combine in place: a
+    /// panic of the operation then concerns only the member that called it.
     pub fn calling_thread_pieces(&self, shape: &Shape, has_user_operation: bool) -> Option<Pieces> {
         let is_free_choice = self.forced.of(shape.collective).is_none_or(|forced| !(forced.fits)(shape));
         let is_among_few = (2..=MEMBERS_MAX).contains(&shape.ranks);
@@ -115,8 +119,8 @@ impl Selection {
         (can_be && !uses_commands).then(|| Pieces::of(shape)).flatten()
     }
 
-    /// What a plan of a shape runs with built-in operations: its schedule, and the number of pieces if the ranks run it
-    /// inline in their own calls; the schedule then moves one piece.
+    /// What a plan of a shape runs with built-in operations: its schedule, and the number of pieces if calling threads
+    /// run it; the schedule then moves one piece.
     pub fn schedule(&self, shape: &Shape) -> (Schedule, Option<u64>) {
         match self.calling_thread_pieces(shape, false) {
             Some(pieces) => (calling_thread_schedule(&pieces.shape), Some(pieces.count)),
@@ -124,7 +128,7 @@ impl Selection {
         }
     }
 
-    /// The second algorithm that repeated inline calls of a shape try: two members expose their buffers to each other.
+    /// The second algorithm that repeated calls of a shape try: two members expose their buffers to each other.
     /// Returns `None` if there is none for the shape.
     pub fn tried_by_calls(shape: &Shape) -> Option<&'static Algorithm> {
         let is_equal = matches!(shape.counts, Counts::Equal(_));
@@ -168,7 +172,7 @@ fn algorithm_in_segments(shape: &Shape) -> (&'static Algorithm, u64) {
     (algorithm(shape), (shape.bytes_of(0) / least).clamp(1, SEGMENTS_MAX))
 }
 
-/// The algorithm of inline calls of a shape.
+/// The algorithm of calls of a shape, whose steps the calling thread runs.
 pub(super) fn algorithm(shape: &Shape) -> &'static Algorithm {
     let name = match shape.collective {
         CollectiveKind::Barrier => "all to all",

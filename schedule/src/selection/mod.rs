@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cost_parameters   the parameters of the cost model    cost_model      the estimated time of an algorithm
-//! fitting           parameters from measurements        calling_thread  algorithms of inline calls and plans
+//! fitting           parameters from measurements        calling_thread  algorithms that calling threads run
 //! forced_algorithms the algorithms that the user has chosen
 //! ```
 //!

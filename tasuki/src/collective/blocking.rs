@@ -13,8 +13,9 @@ impl Communicator {
     /// Returns when all members have called it. Everything that any member did before the barrier is visible to all
     /// members after it.
     ///
-    /// Collective ([rules](crate::collective#rules)). Cost: ceil(log8 P) rounds of up to seven short messages each, or
-    /// a barrier of the network if the fabric has one.
+    /// Collective ([rules](crate::collective#rules)). Cost of the first three calls: ceil(log8 P) rounds of up to seven
+    /// short messages each, or a barrier of the network if the fabric has one; later calls: see
+    /// [costs](crate::collective#costs).
     pub fn barrier(&self) -> Result<()> {
         self.inner().barrier()
     }
@@ -63,9 +64,10 @@ impl Communicator {
 
     /// Broadcasts the root's values to all members. Each member passes the same number of values.
     ///
-    /// Collective ([rules](crate::collective#rules)). The root does not wait for all members. Cost: messages down a
-    /// tree of ceil(log8 P) levels, in which a member sends to up to seven others at each level; up to 40 bytes are one
-    /// cache line, more are announced by a line of their own; no memory.
+    /// Collective ([rules](crate::collective#rules)). The root does not wait for all members. Cost of the first three
+    /// calls of a kind: messages down a tree of ceil(log8 P) levels, in which a member sends to up to seven others at
+    /// each level; up to 40 bytes are one cache line, more are announced by a line of their own; no memory. Later
+    /// calls: see [costs](crate::collective#costs).
     pub fn bcast<D: Data + ?Sized>(&self, values: &mut D, root: impl Peer) -> Result<()> {
         let root = self.root(root, "bcast")?;
         self.inner().bcast(values.values_mut(), root.place())
@@ -118,7 +120,7 @@ impl Communicator {
     /// KiB of values on, P being more than 2, each member combines a share of the values and sends it to all others:
     /// two messages from each member to each other one. Otherwise a reduction up the tree to the first member and a
     /// broadcast. Later calls on one node send no messages: two copies of each byte, and one signal from each member to
-    /// each other.
+    /// each other; elsewhere, see [costs](crate::collective#costs).
     ///
     /// ```
     /// use tasuki::collective::MaxAbs;

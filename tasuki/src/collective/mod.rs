@@ -78,8 +78,7 @@
 //! with blocks of different lengths, and exchanges with neighbours, always use messages.
 //!
 //! Compiled schedules take up to about 64 MiB for each member and communicator, those of nonblocking calls as much
-//! again, for up to 128 kinds of nonblocking calls; further kinds use messages.
-//! [`quiesce`] frees them.
+//! again, for up to 128 kinds of nonblocking calls; further kinds use messages. [`quiesce`] frees them.
 //!
 //! A nonblocking call costs what the blocking call costs, except that it does not use the network's own barrier and
 //! multicast; a few copies of the values on the heap; once about 8 KiB for the slots of each pair that exchanges

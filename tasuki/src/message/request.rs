@@ -76,7 +76,7 @@ pub(crate) fn receive_vec<T: Pod>(
 ) -> Result<(Vec<T>, tasuki_message::Received)> {
     let shared = SharedValues::new(Vec::new());
     let got = context.recv_vec(shared.on_arrival(), from, slot)?;
-    // SAFETY: the message has ended well.
+    // SAFETY: `recv_vec` returns when the message has ended, so nothing else uses the vector any more.
     Ok((unsafe { std::mem::take(&mut *shared.0.get()) }, got))
 }
 
@@ -105,7 +105,7 @@ impl<T: Pod> Values<T> {
     unsafe fn take(&mut self) -> Vec<T> {
         match std::mem::replace(self, Values::Returned) {
             Values::Own(values) => values,
-            // SAFETY: the caller's promise.
+            // SAFETY: the message has ended, as the caller promises, so only this request still uses the vector.
             Values::Shared(values) => unsafe { std::mem::take(&mut *values.0.get()) },
             Values::Returned => Vec::new(),
         }
@@ -394,7 +394,7 @@ impl<T: Pod> RecvRequest<T> {
         got: Result<tasuki_message::Received>,
     ) -> Result<(Vec<T>, Received)> {
         let got = received::<T>(context, got.map_err(not_received::<T>)?)?;
-        // SAFETY: the message has ended well.
+        // SAFETY: `got` is the outcome of the message, so it has ended.
         let mut values = unsafe { self.values.take() };
         values.truncate(got.count);
         Ok((values, got))
@@ -402,7 +402,7 @@ impl<T: Pod> RecvRequest<T> {
 
     /// What a receive from nobody returns: the values as they were.
     fn nothing(&mut self) -> (Vec<T>, Received) {
-        // SAFETY: there is no message.
+        // SAFETY: the source is nobody, so there is no message.
         (unsafe { self.values.take() }, Received::nothing(self.slot))
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::bootstrap::environment_variables::{self as names, SetBy, VARIABLES};
 use tasuki_core::bootstrap::rendezvous_server::{Expected, RendezvousServer, ServerSource, prefix};
-use tasuki_core::engine::node_state::RankStage;
+use tasuki_core::node::node_state::RankStage;
 use tasuki_core::os::clock;
 use tasuki_core::os::disabled_features::DisabledFeatures;
 use tasuki_core::os::poll::PollSet;

@@ -81,7 +81,7 @@ impl Ask {
 
     /// The schedule that a job's plan would run here, if neither an algorithm nor a file is named.
     /// `is_engine` selects the schedule for commands that helpers or the network run, instead of
-    /// the one that ranks run inline in their calls.
+    /// the one that calling threads run.
     pub(super) fn plan_of_job(&self, is_engine: bool) -> anyhow::Result<Plan> {
         if self.algorithm.is_some() || self.file().is_some() {
             if is_engine {
@@ -108,9 +108,8 @@ impl Ask {
             Some(_) => {
                 let engine = Selection { has_no_helper: false, ..selection.clone() };
                 let engine = collective_names::typed(engine.choose(&shape).name);
-                format!(
-                    "{name} is what a job would run here, inline in the calls of its ranks; --engine shows {engine}"
-                ) + ", which helpers run"
+                format!("{name} is what a job would run here, on the calling threads of its ranks")
+                    + &format!("; --engine shows {engine}, which helpers run")
             }
             None => {
                 let by = if is_engine { "a job whose helpers run plans" } else { "a job" };
@@ -120,8 +119,7 @@ impl Ask {
             }
         };
         if let Some(tried) = Selection::tried_by_calls(&shape) {
-            remark +=
-                &format!("; repeated blocking calls try {} inline, too", collective_names::typed(tried.name));
+            remark += &format!("; repeated blocking calls try {}, too", collective_names::typed(tried.name));
         }
         let fits = |one: &&Algorithm| (one.fits)(&shape) && collective_names::typed(one.name) != name;
         let others: Vec<String> =

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tasuki_command::CLOSED;
 use tasuki_core::base::Rank;
 use tasuki_core::bootstrap::wire::ServerReply;
-use tasuki_core::engine::node_state::{NodeState, PublishedWait, RankStage};
+use tasuki_core::node::node_state::{NodeState, PublishedWait, RankStage};
 use tasuki_core::os::child_status::{Exit, signal_name};
 use tasuki_core::os::clock;
 

@@ -25,7 +25,7 @@ use tasuki_core::base::Rank;
 use tasuki_core::bootstrap::rendezvous_server::{
     Expected, JoinEvent, RendezvousServer, ServerSource, prefix,
 };
-use tasuki_core::engine::node_state::RankStage;
+use tasuki_core::node::node_state::RankStage;
 use tasuki_core::os::affinity;
 use tasuki_core::os::disabled_features::DisabledFeatures;
 use tasuki_core::os::process::{allow_descriptors, effective_user};

@@ -1,5 +1,4 @@
-//! Compiles the part of a rank to steps: for an execution, which the rank runs in its own calls, or for repeating
-//! queues.
+//! Compiles the part of a rank to steps: for an execution, which the calling thread runs, or for repeating queues.
 
 pub(crate) mod calls;
 pub(crate) mod inline_flag;

@@ -18,7 +18,7 @@ pub(crate) struct StepCompiler<'l> {
     pub(crate) part: &'l RankPart,
     /// Number of starts after which the steps repeat.
     pub(crate) turns: u64,
-    /// If the rank runs the steps in calls: what is known of their data and of the other ranks.
+    /// If the calling thread runs the steps: what is known of their data and of the other ranks.
     pub(crate) calls: Option<CallForm<'l>>,
 }
 

@@ -13,9 +13,9 @@ use crate::plan::state::PlanState;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::engine::node_state::RankStage;
 use tasuki_core::engine::{WaitEvent, Worker};
 use tasuki_core::fabric::Fabric;
+use tasuki_core::node::node_state::RankStage;
 use tasuki_message::FinalizeHook;
 
 /// The barrier in which the members of a communicator that have made plans leave together.

@@ -1,4 +1,4 @@
-//! Plans whose starts this rank runs itself in its own calls, by an execution on buffers of the plan.
+//! Plans whose starts the calling thread runs: an execution on buffers of the plan.
 //!
 //! Any rank may run a repeating queue, so it needs a lease, bookkeeping, and armed signals. If the node has no helper,
 //! only ranks run steps, and a rank that waits can run its own. An execution is then faster. A start runs the steps up

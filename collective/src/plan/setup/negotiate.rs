@@ -33,7 +33,7 @@ use tasuki_schedule::{RankPart, START, Schedule, StepTrigger, started};
 pub(crate) enum PlanKind {
     /// Repeating queues, which any rank may run.
     Queues(SharedOperation),
-    /// The execution of a plan. This rank runs it in its own calls, on the given data.
+    /// The execution of a plan. The calling thread runs it, on the given data.
     Execution(CallSchedules, StartData),
     /// The execution of cached calls, which use the buffers that each call passes. The schedules are variants for these
     /// calls, for example for other roots; the first is the one that is negotiated. All variants have equal buffers and

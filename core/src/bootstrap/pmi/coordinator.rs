@@ -4,7 +4,7 @@
 use crate::base::log::{Level, Log};
 use crate::base::{Error, Rank, Result};
 use crate::bootstrap::rendezvous_server::{JoinEvent, RendezvousServer, ServerSource};
-use crate::engine::node_state::{NodeState, RankStage};
+use crate::node::node_state::{NodeState, RankStage};
 use crate::os::disabled_features::DisabledFeatures;
 use crate::os::poll::PollSet;
 use crate::os::{clock, process};

@@ -2,7 +2,7 @@
 
 use crate::base::{Error, Rank, Result};
 use crate::bootstrap::rendezvous_client::LauncherConnection;
-use crate::engine::node_state::NodeState;
+use crate::node::node_state::NodeState;
 use crate::os::disabled_features::DisabledFeatures;
 use crate::os::poll::PollSet;
 use crate::os::{clock, process, socket};

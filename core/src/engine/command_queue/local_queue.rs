@@ -43,7 +43,8 @@ impl LocalQueue {
     /// The memory of such a queue is zeroed, aligned to a granule, used for nothing else until the queue is dropped,
     /// and mapped for as long as this value is used.
     pub(super) unsafe fn begin(place: NonNull<u8>, at: GlobalAddress, info: QueueInfo) -> LocalQueue {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises memory of such a queue, aligned to a granule, which is more than the 128 bytes
+        // needed, and mapped for as long as the queue is used.
         unsafe { Queue::over(place, info.capacity) }.begin(info);
         LocalQueue { place, at, info }
     }

@@ -173,7 +173,7 @@ impl Worker {
     #[inline(never)]
     fn check_slowly(&self, command: &EncodedCommand, in_session: bool) -> Result<(), Cause> {
         if in_session && command.is_triggered() {
-            let text = "a command of a session queue has no trigger: the queue's credit signal releases it";
+            let text = "a command of a session queue has no trigger: the queue's credit releases it";
             return Err(Cause::Argument(text.into()));
         }
         let mut outcome = Ok(());

@@ -97,7 +97,7 @@ impl<'l> CallBuffers<'l> {
                 // SAFETY: `from` comes from `place`, for a range of `into.len()` bytes that was resolved or checked.
                 unsafe { reduction.with_incoming_first(in_front).combine_from(into, from) }
             }
-            // SAFETY: the same.
+            // SAFETY: `from` comes from `place`, for a range of `into.len()` bytes that was resolved or checked.
             ReduceOperation::UserDefined(operator) => unsafe {
                 combine_blocks(operator, from, into, in_front);
             },

@@ -155,8 +155,8 @@ impl PeerBuffer {
             )
         };
         let access = access.ok_or_else(revoked)?;
-        // SAFETY: the caller's promise for `here`; the other rank keeps its buffer valid while `access` counts as a
-        // use.
+        // SAFETY: the caller promises `len` bytes at `here` that are valid for the direction; the other rank keeps its
+        // buffer valid while `access` counts as a use.
         unsafe { worker.fabric().copy_exposed(self.of, access.place() + self.at, here, len, is_into) }
     }
 }

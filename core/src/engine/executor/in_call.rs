@@ -1,4 +1,4 @@
-//! Executions: steps that a rank runs on its own thread, in a collective call or in the start and wait of a plan.
+//! Executions: steps that the calling thread runs, in a collective call or in the start and wait of a plan.
 //!
 //! An execution is run by one thread, so it needs no lease, shared state or armed signals: its steps run one after the
 //! other, and when one has to wait, the call waits. [`Operand::CallBuffers`](super::Operand) names memory that the call

@@ -1,8 +1,8 @@
-//! The executor of compiled steps: one representation and one interpreter, with two drivers.
+//! The executor, which runs compiled steps: one representation and one interpreter, with two drivers.
 //!
 //! | driver | who runs the steps | signals |
 //! |---|---|---|
-//! | [`Execution`] (`in_call.rs`) | a thread of the rank, in its calls | a raise is a store, because one rank only raises each signal |
+//! | [`Execution`] (`in_call.rs`) | the calling thread | a raise is a store, because one rank only raises each signal |
 //! | [`RepeatingQueue`](super::RepeatingQueue) (`command_queue/repeating/in_queue.rs`) | the queue's own rank, in start, wait and test of a plan, under the lease | a raise is an addition, and may run another queue |
 //!
 //! Both resolve the same [`StepSpec`]s to memory that this process has mapped (`resolved.rs`), and run them by

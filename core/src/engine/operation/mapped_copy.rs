@@ -97,7 +97,7 @@ impl Worker {
     /// As for [`copy::copy`]; streamed ranges do not overlap.
     #[inline]
     unsafe fn copy_bytes(&self, from: *const u8, to: *mut u8, len: usize, caching: CachePolicy) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises `len` mapped bytes at both addresses, and that streamed ranges do not overlap.
         unsafe {
             match caching {
                 CachePolicy::Cached => copy::copy(from, to, len),

@@ -134,7 +134,8 @@ impl<T> OwnerLockGuard<'_, T> {
     /// Returns the value.
     #[inline(always)]
     pub fn value(&mut self) -> &mut T {
-        // SAFETY: one guard exists at a time.
+        // SAFETY: a guard exists only while the state is `LOCKED` by it, and then neither the owner nor another
+        // borrower accesses the value.
         unsafe { &mut *self.owner_lock.value.get() }
     }
 

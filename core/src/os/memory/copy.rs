@@ -16,7 +16,8 @@
 #[inline]
 pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     // The most frequent sizes are worth a branch each: one word needs no call.
-    // SAFETY: the ranges are valid by the caller's promise, and aligned where one word is accessed.
+    // SAFETY: the caller promises mapped ranges without references to plain data. Words are accessed only where both
+    // addresses are aligned, and `stream` and the descending pieces get only ranges that do not overlap.
     unsafe {
         match len {
             8 if (from as usize | to as usize) & 7 == 0 => word::<u64>(from, to),
@@ -132,7 +133,7 @@ unsafe fn by_memmove(from: *const u8, to: *mut u8, len: usize) {
 unsafe fn by_memmove(from: *const u8, to: *mut u8, len: usize) {
     use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
     let one = |i: usize| {
-        // SAFETY: i < len, and both ranges are mapped by the caller's promise.
+        // SAFETY: `i` is less than `len`, and the caller promises that both ranges are mapped.
         unsafe {
             (*to.add(i).cast::<AtomicU8>()).store((*from.add(i).cast::<AtomicU8>()).load(Relaxed), Relaxed)
         }
@@ -202,7 +203,7 @@ unsafe fn whole_lines(from: *const u8, to: *mut u8, len: usize) {
 /// As for [`copy`].
 #[cfg(any(miri, loom, not(target_arch = "x86_64")))]
 unsafe fn whole_lines(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `copy` needs no more than the caller promises: mapped ranges without references to plain data.
     unsafe { copy(from, to, len) }
 }
 

@@ -45,7 +45,8 @@ pub unsafe fn copy(
         let here = libc::iovec { iov_base: local.wrapping_add(done).cast(), iov_len: len - done };
         let there =
             libc::iovec { iov_base: (remote as usize + done) as *mut libc::c_void, iov_len: len - done };
-        // SAFETY: `here` is valid by the caller's promise; the kernel checks `there`.
+        // SAFETY: the caller keeps `local .. local + len`, of which `here` is a part, valid for the direction; the
+        // kernel checks `there`.
         let moved = unsafe {
             match direction {
                 Direction::Read => libc::process_vm_readv(pid as libc::pid_t, &here, 1, &there, 1, 0),

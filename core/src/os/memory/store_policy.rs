@@ -61,7 +61,8 @@ impl StorePolicy {
     /// As for [`copy::copy`].
     #[inline(always)]
     pub unsafe fn copy(&self, from: *const u8, to: *mut u8, len: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: both copies need what this function's caller promises: ranges that are mapped during the call, and no
+        // references to plain data in them.
         unsafe { if len < SHORT { copy::copy(from, to, len) } else { self.copy_long(from, to, len) } }
     }
 
@@ -73,12 +74,12 @@ impl StorePolicy {
         let (mode, is_timed) = (state & MODE, state & !MODE == 0);
         if is_timed {
             let begin = clock::now_ns();
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises mapped ranges without references to plain data, as `copy_with` needs.
             unsafe { copy_with(mode == TRIAL, from, to, len) };
             self.record(mode, clock::now_ns().saturating_sub(begin), len as u64);
         } else {
             self.state.store(next_state(state), Relaxed);
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises mapped ranges without references to plain data, as `copy_with` needs.
             unsafe { copy_with(mode == NON_TEMPORAL, from, to, len) };
         }
     }
@@ -114,7 +115,8 @@ fn next_state(state: u32) -> u32 {
 /// As for [`copy::copy`].
 #[inline(always)]
 unsafe fn copy_with(is_non_temporal: bool, from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise; `stream` gets only ranges that do not overlap.
+    // SAFETY: the caller promises mapped ranges without references to plain data; `stream` gets only ranges that do
+    // not overlap.
     unsafe {
         if is_non_temporal && copy::are_disjoint(from, to, len) {
             copy::stream(from, to, len);

@@ -361,12 +361,13 @@ impl Reduction {
     /// # Safety
     /// `len` bytes at both addresses are accessible.
     pub unsafe fn combine_between(self, from: *const u8, to: *mut u8, len: usize) {
-        // SAFETY: the caller's promise, and `in_blocks` passes parts of the range.
+        // SAFETY: `in_blocks` passes a part of the range at `from` that is as long as `into`, and the caller promises
+        // that the whole range is accessible.
         let combine = |into: &mut [u8], from: *const u8| unsafe {
             self.combine_from(into, from);
             true
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises `len` accessible bytes at both addresses.
         unsafe { blocks::in_blocks((from, to, len), self.bytes() as usize, combine) };
     }
 }

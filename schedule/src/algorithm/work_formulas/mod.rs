@@ -186,7 +186,7 @@ fn on_one_level(algorithm: &Algorithm, sizes: Sizes) -> Option<Work> {
     }
 }
 
-/// The work of the algorithms for inline execution.
+/// The work of the algorithms whose steps the calling thread runs.
 fn inline(algorithm: &Algorithm, Sizes { p, o, n, .. }: Sizes) -> Work {
     use CollectiveKind::*;
     let is_pair = p == 2.0;

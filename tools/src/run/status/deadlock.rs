@@ -21,7 +21,7 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tasuki_core::base::Rank;
-use tasuki_core::engine::node_state::{EndedBy, NodeState, PublishedWait, RankStage, UnderWay};
+use tasuki_core::node::node_state::{EndedBy, NodeState, PublishedWait, RankStage, UnderWay};
 
 /// A cycle of ranks each of which waits for the next, or one rank that waits for a rank that has
 /// left.

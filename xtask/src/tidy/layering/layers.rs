@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn lower_layers_the_own_and_same_named_modules_pass() {
-        assert_eq!(lines("core/src/engine/mod.rs", "use crate::{base::Rank, engine::park, os};"), NO_LINES);
+        assert_eq!(lines("core/src/engine/mod.rs", "use crate::{base::Rank, engine::wait, os};"), NO_LINES);
         assert_eq!(
             lines("core/src/os/futex.rs", "use super::engine::Engine; use crate::os::engine::X;"),
             NO_LINES

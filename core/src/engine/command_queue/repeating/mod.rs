@@ -1,9 +1,9 @@
 //! Repeating queues: commands that are prepared once and run again for each start.
 //!
-//! A credit signal counts the starts of such a queue. Its commands run in order. Each waits at the head of the queue
-//! until its signal has reached a threshold that grows with each pass, so nothing is ever reset, and a start is one
-//! raise of a signal. Any rank that may run queues may run it: the rank that starts it, a rank that raises a signal,
-//! a rank that waits, or a helper.
+//! The *credit* of such a queue, a signal, counts its starts. Its commands run in order. Each waits at the head of the
+//! queue until its signal has reached a threshold that grows with each pass, so nothing is ever reset, and a start is
+//! one raise of a signal. Any rank that may run queues may run it: the rank that starts it, a rank that raises a
+//! signal, a rank that waits, or a helper.
 
 mod encode;
 mod in_queue;

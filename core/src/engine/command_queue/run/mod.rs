@@ -392,7 +392,7 @@ impl Worker {
         !waits && self.try_short_action(command)
     }
 
-    /// Fires a command that is not run inline or that has failed.
+    /// Fires a command that is not a short action, or that has failed.
     #[inline(never)]
     fn fire_not_inline(
         &self,
@@ -405,7 +405,7 @@ impl Worker {
         self.finish_or_keep(resolved, command, outcome, ready);
     }
 
-    /// How a command that is not run inline ended, if it has ended.
+    /// How a command that is not a short action ended, if it has ended.
     pub(in crate::engine::command_queue) fn run_call_or_fail(
         &self,
         resolved: &ResolvedQueue<'_>,
@@ -441,8 +441,8 @@ impl Worker {
         }
     }
 
-    /// Runs the fired commands that this rank can run inline, and takes one that it runs after it has released the
-    /// lease.
+    /// Runs the fired commands that this rank can run under the lease, and takes one that it runs after it has released
+    /// the lease.
     fn run_fired(&self, resolved: &ResolvedQueue<'_>, taken_command: &mut Option<u64>) -> bool {
         let in_flight = resolved.queue.in_flight();
         let (mut progressed, mut for_owner, mut for_others, mut for_room) = (false, 0, 0, 0);

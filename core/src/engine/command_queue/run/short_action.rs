@@ -1,4 +1,4 @@
-//! Inline actions: short ones, on memory that this process has mapped. They run while the lease is held.
+//! Short actions on memory that this process has mapped. They run while the lease is held.
 #![allow(unsafe_code)]
 //! Unsafe: atomics and copies on memory that the fabric has just reported as mapped.
 

@@ -1,10 +1,12 @@
 //! Modules that the examples share with each other and with `tasuki demo`. The programs are in `src/bin`; read
 //! `hello` and `ring` first.
 
+pub mod farm;
 pub mod graph;
 pub mod heat;
 pub mod jacobi;
 pub mod kmer;
+pub mod png_file;
 pub mod progress_bar;
 pub mod random;
 pub mod sgd;

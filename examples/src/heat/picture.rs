@@ -2,8 +2,9 @@
 //! at every twentieth, and ticks at both sides where one rank's rows end.
 
 use super::Field;
+use crate::png_file;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind};
+use std::io::{self, ErrorKind};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -72,12 +73,7 @@ impl Picture {
 
     /// Writes the picture as PNG.
     pub fn save(&self, path: &Path) -> io::Result<()> {
-        let file = BufWriter::new(File::create(path)?);
-        let mut encoder = png::Encoder::new(file, self.width as u32, self.height as u32);
-        encoder.set_color(png::ColorType::Rgb);
-        let mut writer = encoder.write_header()?;
-        writer.write_image_data(&self.rgb)?;
-        Ok(writer.finish()?)
+        png_file::write(path, self.width, self.height, &self.rgb)
     }
 
     fn draw(&mut self, canvas: &Canvas<'_>) {

@@ -43,6 +43,9 @@ fn variants(example: &Path, folder: &Path) -> Result<Vec<Vec<OsString>>> {
     if example.ends_with("graph") {
         return Ok(vec![["--scale", "10", "--roots", "2", "--check"].map(OsString::from).to_vec()]);
     }
+    if example.ends_with("farm") {
+        return Ok(vec![["--size", "100", "--slow", "2", "--check"].map(OsString::from).to_vec()]);
+    }
     if example.ends_with("sgd") {
         return Ok(vec![["--steps", "30"].map(OsString::from).to_vec()]);
     }

@@ -7,7 +7,7 @@
 
 enum { MESSAGES = 100000, POSTED_MESSAGES = 20000, GAP_WINDOWS = 200, RATE_WINDOWS = 2000 };
 
-enum kind { MESSAGE, ANYSOURCE, POSTED, POST_GAP, RATE, BANDWIDTH_JOB, BANDWIDTH_OWN, BANDWIDTH_STREAM };
+enum kind { MESSAGE, ANYSOURCE, POSTED, POST_GAP, RATE, CHANNEL, BANDWIDTH_JOB, BANDWIDTH_OWN, BANDWIDTH_STREAM };
 
 static const struct figure FIGURES[] = {
     [MESSAGE] = {"message", "", "latency_ns"},
@@ -15,6 +15,7 @@ static const struct figure FIGURES[] = {
     [POSTED] = {"posted", "", "latency_ns"},
     [POST_GAP] = {"posted", "post_gap", "time_ns"},
     [RATE] = {"rate", "", "rate_per_s"},
+    [CHANNEL] = {"channel", "", "rate_per_s"},
     [BANDWIDTH_JOB] = {"bandwidth_job", "", "bandwidth_bytes_per_s"},
     [BANDWIDTH_OWN] = {"bandwidth_own", "", "bandwidth_bytes_per_s"},
     [BANDWIDTH_STREAM] = {"bandwidth_stream", "", "bandwidth_bytes_per_s"},
@@ -39,7 +40,7 @@ static enum kind kind_of(const char *name) {
 static bool has_way(enum kind kind, const char *by) {
     if (!by) return true;
     if (!strcmp(by, "recv")) return kind == MESSAGE || kind == ANYSOURCE || kind == POSTED;
-    if (!strcmp(by, "send")) return kind == RATE;
+    if (!strcmp(by, "send")) return kind == RATE || kind == CHANNEL;
     return !strcmp(by, "put") && kind == BANDWIDTH_JOB;
 }
 
@@ -50,6 +51,7 @@ static struct two begin_two(const struct options *o) {
     if (!has_way(t.kind, o->by)) fail(o->name, "is not played by what --by says");
     t.figure = FIGURES[t.kind];
     if (t.kind == ANYSOURCE) receive_from_any();
+    if (t.kind == CHANNEL) window_words = ELEMENT_WORDS;
     if (t.kind < BANDWIDTH_JOB) {
         t.messages = new_messages(o->bytes, asks_for(o, "recv"));
     } else {
@@ -72,7 +74,8 @@ static double measure_two(struct two *t, const struct options *o) {
     case ANYSOURCE: return measure_message(t->messages, iterations(o, MESSAGES));
     case POSTED: return measure_message(t->messages, iterations(o, POSTED_MESSAGES));
     case POST_GAP: return measure_post_gap(&t->number, iterations(o, GAP_WINDOWS));
-    case RATE: return measure_rate(&t->number, iterations(o, RATE_WINDOWS), asks_for(o, "send"));
+    case RATE:
+    case CHANNEL: return measure_rate(&t->number, iterations(o, RATE_WINDOWS), asks_for(o, "send"));
     case BANDWIDTH_STREAM: return measure_stream(&t->blocks, blocks_of(o, WINDOW));
     default: return measure_blocks(&t->blocks, blocks_of(o, 1));
     }

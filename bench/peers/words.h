@@ -1,4 +1,4 @@
-/* message, anysource, posted, post_gap, rate: cases of small messages between two ranks, written once over what the program that
+/* message, anysource, posted, post_gap, rate, channel: cases of small messages between two ranks, written once over what the program that
  * includes this file defines for its library:
  *
  *   pending                                    what a started operation is known by
@@ -150,25 +150,38 @@ static void finish_others(struct messages *m) {
     for (int i = 0; i < OTHERS; i++) check_word(m->others_received[i], (uint64_t)i, "posted");
 }
 
-/* A window of words. */
+/* Words of the messages of a window: one, or eight for a channel. */
+enum { ELEMENT_WORDS = 8 };
+static size_t window_words = 1;
+
+/* A window of messages. */
 struct window {
-    uint64_t words[WINDOW];
+    uint64_t words[WINDOW * ELEMENT_WORDS];
     pending pending[WINDOW];
 };
 
+static uint64_t *message_of(struct window *w, int i) { return w->words + (size_t)i * window_words; }
+
+static void put_message(struct window *w, int i, uint64_t value) {
+    for (size_t word = 0; word < window_words; word++) message_of(w, i)[word] = value;
+}
+
 static void window_post(struct window *w) {
-    for (int i = 0; i < WINDOW; i++) receive_start(&w->words[i], sizeof(uint64_t), TAG_WORD, &w->pending[i]);
+    for (int i = 0; i < WINDOW; i++)
+        receive_start(message_of(w, i), window_words * sizeof(uint64_t), TAG_WORD, &w->pending[i]);
 }
 
 static void window_finish(struct window *w, uint64_t first) {
     await_all(w->pending, WINDOW);
-    for (int i = 0; i < WINDOW; i++) check_word(w->words[i], first + (uint64_t)i, "window");
+    for (int i = 0; i < WINDOW; i++)
+        for (size_t word = 0; word < window_words; word++)
+            check_word(message_of(w, i)[word], first + (uint64_t)i, "window");
 }
 
 static void window_send(struct window *w, uint64_t first) {
     for (int i = 0; i < WINDOW; i++) {
-        w->words[i] = first + (uint64_t)i;
-        send_start(&w->words[i], sizeof(uint64_t), TAG_WORD, &w->pending[i]);
+        put_message(w, i, first + (uint64_t)i);
+        send_start(message_of(w, i), window_words * sizeof(uint64_t), TAG_WORD, &w->pending[i]);
     }
     await_all(w->pending, WINDOW);
 }
@@ -176,8 +189,8 @@ static void window_send(struct window *w, uint64_t first) {
 /* The same by the call that returns when the value may be overwritten; some libraries are quicker by it. */
 static void window_send_now(struct window *w, uint64_t first) {
     for (int i = 0; i < WINDOW; i++) {
-        w->words[i] = first + (uint64_t)i;
-        send_now(&w->words[i], sizeof(uint64_t), TAG_WORD);
+        put_message(w, i, first + (uint64_t)i);
+        send_now(message_of(w, i), window_words * sizeof(uint64_t), TAG_WORD);
     }
 }
 

@@ -151,7 +151,7 @@ const OVERLAP: Case = Case {
 };
 
 /// All cases, in the order in which they are measured.
-pub(crate) static CASES: [Case; 42] = [
+pub(crate) static CASES: [Case; 43] = [
     Case {
         name: "limit",
         text: "What bare loops reach: hand-over, remote load and add, memcpy by one and by two",
@@ -239,6 +239,17 @@ pub(crate) static CASES: [Case; 42] = [
         metric: Metric::RatePerS,
         set_up: messages::rate,
         peers: &[("", "rate")],
+        bars: &[(Others, AtLeast(1.2), ALWAYS)],
+        ..BASE
+    },
+    Case {
+        name: "channel",
+        text: "Elements of 64 bytes a second, filled and read in place in a channel",
+        played: Played::Two("rate"),
+        metric: Metric::RatePerS,
+        set_up: messages::channel,
+        operations: &[operation("", &[64], &[64])],
+        peers: &[("", "channel")],
         bars: &[(Others, AtLeast(1.2), ALWAYS)],
         ..BASE
     },

@@ -687,6 +687,14 @@ impl Context {
     pub fn private_bytes(&self) -> u64 {
         (self.progress.banks.made.load(Relaxed) * size_of::<SlotBank>()) as u64
     }
+
+    /// Returns the bytes of the channels of the rank. Frees those whose ends are both gone.
+    pub fn channel_bytes(&self) -> u64 {
+        if self.worker.check_alive().is_ok() {
+            self.progress.channels.sweep(&self.worker);
+        }
+        self.progress.channels.bytes()
+    }
 }
 
 impl fmt::Debug for Context {

@@ -15,6 +15,7 @@ mod blocking;
 mod buffer;
 mod buffered;
 mod call_info;
+mod channel;
 mod context;
 mod dropped_receive;
 mod preposted;
@@ -27,6 +28,7 @@ mod typed_slot;
 
 pub use buffer::{ArrivalBuffer, MessageBuffer};
 pub use call_info::CallNames;
+pub use channel::{ChannelElement, ChannelReceiver, ChannelSender, KeptMemory};
 pub use context::{Context, PostedRecv, Received, SentBank, SentShort};
 pub use preposted::PREPOSTED_SLOTS;
 pub use progress::{Continuation, FinalizeHook, MessageOp, ProgressEngine};

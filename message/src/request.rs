@@ -638,6 +638,23 @@ impl PendingRecv {
         }
     }
 
+    /// Returns true if [`PendingRecv::take`] would not wait: the message has arrived or can no longer arrive. Makes no
+    /// progress.
+    pub(crate) fn is_decided_now(&self) -> bool {
+        match &self.kind {
+            RecvKind::Short { number, room } => self.is_decided(number, *room),
+            RecvKind::Long(operation) => self.context.ends_wait(operation),
+        }
+    }
+
+    /// Returns the condition that the message has arrived, or that the receive must be looked at again.
+    pub(crate) fn awaited(&self) -> Condition {
+        match &self.kind {
+            RecvKind::Short { number, .. } => Condition::Event(Arc::new(self.arrival(number.load(Relaxed)))),
+            RecvKind::Long(operation) => Condition::Event(operation.clone()),
+        }
+    }
+
     /// Returns true if the message of a short receive has arrived or can no longer arrive. `take` reports errors.
     fn is_decided(&self, number: &AtomicU32, room: usize) -> bool {
         match self.repost_if_unfit(number, room) {

@@ -194,6 +194,11 @@ impl Communicator {
         Communicator { limit: Some(limit), ..self.clone() }
     }
 
+    /// The limit on the time of each call of this handle.
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        self.limit
+    }
+
     /// Limits the calls of this thread until the result is dropped, if this handle has a limit.
     #[inline(always)]
     pub(crate) fn limited(&self) -> Option<LimitGuard> {

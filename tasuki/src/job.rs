@@ -2,11 +2,12 @@
 
 use crate::communicator::Communicator;
 use crate::handler::registry::{Handlers, Locals};
+use crate::memory::allocate::{allocate_part, bytes_of, map};
 use crate::memory::array::Array;
 use crate::onesided::{GlobalAddress, LocalArray};
 use crate::signal::Signal;
 use crate::start::{Helper, RankOptions};
-use crate::{Error, Pod, Rank, Result};
+use crate::{Pod, Rank, Result};
 use std::sync::Arc;
 use std::time::Duration;
 use tasuki_collective::{JobBarrier, JobCall, MinMax};
@@ -187,7 +188,7 @@ impl Job {
     pub fn alloc<T: Pod>(&self, count: usize) -> Result<Array<T>> {
         let (_limit, _call) = (self.limited(), in_one_call());
         let call = format!("alloc({count} x {} bytes)", size_of::<T>());
-        let bytes = self.bytes_of::<T>(count);
+        let bytes = bytes_of::<T>(count);
         self.agree_on_size(*bytes.as_ref().unwrap_or(&0), &call)?;
         let bytes = bytes.map_err(|error| error.in_call(|| call.clone()).on_rank(self.rank()))?;
         let taken = match self.worker.registry().allocate_symmetric(bytes) {
@@ -195,7 +196,7 @@ impl Job {
             Ok(Some(start)) => Ok(start),
             Err(error) => Err(error),
         };
-        let taken = taken.and_then(|start| self.map(start, bytes));
+        let taken = taken.and_then(|start| map(&self.worker, start, bytes));
         Ok(Array::new(self.worker.clone(), self.unanimous(taken, &call)?, count))
     }
 
@@ -234,7 +235,7 @@ impl Job {
     ///
     /// Not collective. Errors: `count` is 0; there is no room. Cost: a system call.
     pub fn alloc_local<T: Pod>(&self, count: usize) -> Result<LocalArray<T>> {
-        self.alloc_part(count, &|| format!("alloc_local({count} x {} bytes)", size_of::<T>()))
+        allocate_part(&self.worker, count, &|| format!("alloc_local({count} x {} bytes)", size_of::<T>()))
     }
 
     /// Allocates `count` zeroed values on every member of a communicator.
@@ -266,7 +267,7 @@ impl Job {
             let cause = Cause::Argument("the communicator belongs to another job".into());
             return Err(members.inner().refuse(cause, "alloc_on", &call));
         }
-        let own: Result<Array<T>> = self.alloc_part(count, &call);
+        let own: Result<Array<T>> = allocate_part(&self.worker, count, &call);
         let start = own.as_ref().map_or(GlobalAddress::NULL, |part| part.pointer().address());
         let parts = members.inner().exchange_words("alloc_on", &[start.bits(), count as u64], &call);
         let (own, parts) = (own?, parts?);
@@ -282,17 +283,6 @@ impl Job {
             return Ok(own.with_parts(members.messages(), starts));
         };
         Err(self.worker.fault(cause, call))
-    }
-
-    /// Allocates memory on this rank.
-    fn alloc_part<T: Pod, S>(&self, count: usize, call: &dyn Fn() -> String) -> Result<Array<T, S>> {
-        self.worker.check().map_err(|cause| self.worker.fault(cause, call))?;
-        let offset = self.bytes_of::<T>(count).and_then(|bytes| {
-            let start = self.worker.registry().allocate_local(bytes)?;
-            self.map(start, bytes)
-        });
-        let offset = offset.map_err(|error| error.in_call(call).on_rank(self.rank()))?;
-        Ok(Array::new(self.worker.clone(), offset, count))
     }
 
     /// Agrees that all ranks want the same number of bytes and that the node has room for all of it. Otherwise all
@@ -337,15 +327,6 @@ impl Job {
         }
     }
 
-    /// Maps memory that was just allocated. Frees it again if no addresses are left for it.
-    fn map(&self, start: u64, bytes: u64) -> Result<u64> {
-        let mapped = self.worker.own_place(GlobalAddress::new(self.rank(), start), bytes);
-        mapped.map(|_| start).map_err(|cause| {
-            let _ = self.worker.registry().free(start); // the cause that counts is the first
-            Error::new(cause)
-        })
-    }
-
     /// The outcome of a step that every rank takes: an error on one rank is an error on all ranks.
     fn unanimous(&self, own: Result<u64>, call: &str) -> Result<u64> {
         let least = self.agree(JobCall::Alloc, u64::from(own.is_ok()), call)?.least;
@@ -374,16 +355,6 @@ impl Job {
     pub(crate) fn next_signal(&self, call: &str) -> Result<u32> {
         self.worker.check().map_err(|cause| self.worker.fault(cause, || call.into()))?;
         self.worker.registry().signal().map_err(|error| error.in_call(|| call.into()).on_rank(self.rank()))
-    }
-
-    fn bytes_of<T>(&self, count: usize) -> Result<u64> {
-        let size = size_of::<T>();
-        let bytes = (count as u64).checked_mul(size as u64);
-        match bytes {
-            Some(bytes) if bytes > 0 => Ok(bytes),
-            Some(_) => Err(Error::argument("an allocation needs at least one byte")),
-            None => Err(Error::argument(format!("{count} x {size} bytes exceed the address space"))),
-        }
     }
 
     pub(crate) fn check_rank(&self, rank: Rank, call: &str) -> Result<()> {

@@ -44,6 +44,10 @@ pub struct MemoryUsage {
     /// ([`Communicator::recv_any`](crate::Communicator::recv_any)); messages that were copied out of it; and private
     /// tables for the ranks to which this one has sent so.
     pub any_source: u64,
+    /// Channels ([`channel_to`](crate::message::channel_to)): the rings of receivers, which are part of `local` unless they
+    /// are symmetric memory of the program; their copies at senders that do not reach them; and the counters. Until both
+    /// ends were dropped.
+    pub channels: u64,
     /// Buffers and signals of plans and of the cached schedules of repeated collective calls, until they are freed
     /// ([`quiesce`](crate::collective::quiesce)). The buffers are part of `local`.
     pub plans: u64,
@@ -68,6 +72,7 @@ impl Job {
             slot_banks: self.world().messages().slot_bytes(),
             bank_tables: self.world().messages().private_bytes(),
             any_source: self.world().messages().any_source_bytes(),
+            channels: self.world().messages().channel_bytes(),
             plans: self.world().inner().plan_bytes(),
             calls: self.worker.block_bytes(),
             file: self.worker.registry().range().file().backed(),

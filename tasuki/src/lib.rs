@@ -57,6 +57,7 @@
 //! | receive messages of unknown length | [`Communicator::recv_vec`], [`Communicator::irecv_vec`] |
 //! | send and receive values of any serde type (cargo feature `serde`) | `Communicator::send_object`, `Communicator::recv_object`, `message::Object` |
 //! | receive from ranks that I do not know, in bounded memory | [`Job::receive_queue`], [`message::ReceiveQueue`] |
+//! | stream values of one type to one rank, without a message for each | [`message::channel_to`], [`message::channel_from`] |
 //! | wait for all ranks | [`Communicator::barrier`] |
 //! | broadcast, reduce, gather or exchange values | [`Communicator::bcast`], [`Communicator::allreduce`], [`Communicator::gather`], [`Communicator::alltoall`] |
 //! | do that with numbers, arrays or vectors, in place, or with blocks of different lengths | [`Data`](collective::Data), [`ReduceBuffers`](collective::ReduceBuffers), [`GatherBuffers`](collective::GatherBuffers), [`Blocks`], [`Uneven`] |

@@ -9,7 +9,7 @@ use crate::wait_until::{Idle, stay_away};
 use crate::{Body, Ways};
 use std::time::Duration;
 use tasuki::engine::Cause;
-use tasuki::message::set_send_buffer;
+use tasuki::message::{channel_from, channel_to, set_send_buffer};
 use tasuki::onesided::{After, AtomicOp, Handle, PayloadSignal};
 use tasuki::{Error, GlobalPtr, Handler, Handlers, Job, Rank, Request, Result, Signal, Slot};
 
@@ -71,6 +71,8 @@ macro_rules! each_failing_job {
             Processes 3 calling_without_the_same_handlers ["registering handlers", "different handlers", "is \"of process"];
             Everywhere 8 every_message_ends_when_a_rank_dies ["rank 1", "the keeper is gone"];
             Everywhere 5 any_source_messages_end_when_a_rank_dies ["rank 1", "the keeper is gone"];
+            Everywhere 5 channels_end_when_a_rank_dies ["rank 1", "the keeper is gone"];
+            Everywhere 2 a_channel_that_nobody_receives ["1 message was never received; the first was for rank 0 on slot 6"];
             Everywhere 2 an_any_source_message_that_nobody_sends ["rank 0: recv_any(slot 3 from any rank)", "rank 1 has left", "hint:"];
             Everywhere 2 an_any_source_message_that_nobody_takes ["rank 0: send_any(slot 3 to rank 1", "rank 1 has left", "hint:"];
         }
@@ -405,6 +407,55 @@ fn any_source_messages_end_when_a_rank_dies(job: &Job) -> Result<()> {
             ends(full())
         }
     }
+}
+
+/// Both ends of channels wait, at each stage, while the rank at the other end dies.
+fn channels_end_when_a_rank_dies(job: &Job) -> Result<()> {
+    let (world, ready) = (job.world(), job.signal()?);
+    let waits = || job.raise(ready.on(KEEPER), 1);
+    let ends = |outcome: Result<()>| ended_by(job, KEEPER, outcome);
+    match job.rank().0 {
+        1 => {
+            let mut full = channel_from::<u64>(world, Rank(2), Slot(0), 2)?;
+            let mut empty = channel_to::<u64>(world, Rank(3), Slot(0))?;
+            assert_eq!(full.peek()?[0], 7);
+            empty.reserve(1)?[0] = 8;
+            empty.commit(1)?;
+            ready.wait_at_least(job.size() as u64 - 1)?;
+            job.compute(Duration::from_millis(20));
+            panic!("the keeper is gone");
+        }
+        0 => {
+            let mut offered = channel_to::<u64>(world, KEEPER, Slot(1))?;
+            waits().and_then(|()| ends(offered.reserve(1).map(drop)))
+        }
+        2 => {
+            let mut full = channel_to::<u64>(world, KEEPER, Slot(0))?;
+            for _ in 0..2 {
+                full.reserve(1)?[0] = 7;
+                full.commit(1)?;
+            }
+            waits().and_then(|()| ends(full.reserve(1).map(drop)))
+        }
+        3 => {
+            let mut empty = channel_from::<u64>(world, KEEPER, Slot(0), 2)?;
+            assert_eq!(empty.peek()?, [8]);
+            empty.release(1)?;
+            waits().and_then(|()| ends(empty.peek().map(drop)))
+        }
+        _ => {
+            let mut unanswered = channel_from::<u64>(world, KEEPER, Slot(1), 2)?;
+            waits().and_then(|()| ends(pollster::block_on(unanswered.ready())))
+        }
+    }
+}
+
+/// A receiver makes its end, and the other rank never does.
+fn a_channel_that_nobody_receives(job: &Job) -> Result<()> {
+    if job.rank() != Rank(0) {
+        drop(channel_from::<u64>(job.world(), Rank(0), Slot(6), 10)?);
+    }
+    Ok(())
 }
 
 /// Rank 0 sends without buffering, and its receiver leaves.

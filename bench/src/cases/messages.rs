@@ -1,7 +1,7 @@
 //! Messages between two ranks. message and posted measure one direction of an exchange of eight bytes; in posted the
 //! receive is posted before the send checks for it, and anysource goes through receive queues. oversubscribed measures
-//! the same exchange while other ranks wait, rate and post_gap measure windows of messages, and outstanding has many
-//! messages in flight at once.
+//! the same exchange while other ranks wait, rate and post_gap measure windows of messages, channel measures elements of a
+//! channel, and outstanding has many messages in flight at once.
 
 use super::collective_data::slowest;
 use super::pointer_chase::random;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::slice::{from_mut, from_ref};
 use tasuki::collective::Split;
-use tasuki::message::{RecvRequest, SendRequest};
+use tasuki::message::{ChannelReceiver, ChannelSender, RecvRequest, SendRequest, channel_from, channel_to};
 use tasuki::{Communicator, Rank, Request, Slot, block_on};
 
 /// Slots: what is sent on each.
@@ -296,6 +296,91 @@ pub(crate) fn rate<'j>(s: &Setup<'j>) -> Figures<'j> {
         Figure { way, ..figure("", repeat) }
     };
     Ok([("begun", true), ("call", false)].map(way).into())
+}
+
+/// An element of a channel: a cache line.
+type Element = [u64; 8];
+/// The number of elements of the ring.
+const RING: usize = 1024;
+/// The number of elements that follow each other without an answer.
+const STREAM: u64 = 1_000_000;
+
+/// Elements per second from lead to follower, which are filled and read in place. An answer ends the stream. Elements are
+/// committed and released one by one, or as many as there is room for, and as are there.
+pub(crate) fn channel<'j>(s: &Setup<'j>) -> Figures<'j> {
+    let (ends, count) = (Ends::new(s), s.effort.times(STREAM));
+    let way = |(way, most, slot)| {
+        let mut end = StreamEnd::new(&ends, Slot(slot))?;
+        let mut sent = 0;
+        let mut exchange = move |count: u64| {
+            let values = advance(&mut sent, count);
+            let first = values.start;
+            ends.meet()?;
+            let watch = Stopwatch::start();
+            match &mut end {
+                StreamEnd::Lead(to) => send_elements(to, values, most)?,
+                StreamEnd::Follower(from) => {
+                    receive_elements(from, values, most)?;
+                    return ends.world.send(&[!first], ends.peer, ANSWER).map(|()| 0);
+                }
+            }
+            let mut answer = [0];
+            ends.world.recv(&mut answer, ends.peer, ANSWER)?;
+            expect(answer[0], !first, "channel").map(|()| watch.ns(0))
+        };
+        let repeat = move || {
+            exchange(count / 10 + 1)?;
+            Ok(count as f64 / (exchange(count)? as f64 / 1e9))
+        };
+        Ok(Figure { way, ..figure("", repeat) })
+    };
+    [("single", 1, 3), ("batch", RING, 4)].into_iter().map(way).collect()
+}
+
+enum StreamEnd {
+    Lead(ChannelSender<Element>),
+    Follower(ChannelReceiver<Element>),
+}
+
+impl StreamEnd {
+    fn new(ends: &Ends<'_>, slot: Slot) -> tasuki::Result<StreamEnd> {
+        Ok(match ends.is_lead {
+            true => StreamEnd::Lead(channel_to(ends.world, ends.peer, slot)?),
+            false => StreamEnd::Follower(channel_from(ends.world, ends.peer, slot, RING)?),
+        })
+    }
+}
+
+#[inline(never)]
+fn send_elements(to: &mut ChannelSender<Element>, mut values: Range<u64>, most: usize) -> tasuki::Result<()> {
+    while !values.is_empty() {
+        let left = values.end - values.start;
+        let places = to.reserve(most.min(left as usize))?;
+        let count = places.len();
+        places
+            .iter_mut()
+            .zip(advance(&mut values.start, count as u64))
+            .for_each(|(place, value)| *place = [value; 8]);
+        to.commit(count)?;
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn receive_elements(
+    from: &mut ChannelReceiver<Element>,
+    mut values: Range<u64>,
+    most: usize,
+) -> tasuki::Result<()> {
+    while !values.is_empty() {
+        let elements = from.peek()?;
+        let count = elements.len().min(most);
+        for (element, value) in elements.iter().zip(advance(&mut values.start, count as u64)) {
+            expect(*element, [value; 8], "channel")?;
+        }
+        from.release(count)?;
+    }
+    Ok(())
 }
 
 #[inline(never)]

@@ -94,7 +94,7 @@ impl Library {
             // A put with a notification instead of a message.
             "bandwidth_job" => &[None, Some("put")],
             // Sends by the call that returns when the value may be overwritten.
-            "rate" => &[None, Some("send")],
+            "rate" | "channel" => &[None, Some("send")],
             // Tests for completion, also between pieces of work, instead of one wait after the work.
             "fuzzy" | "fuzzy_hidden" => &[None, Some("test")],
             // Receives by the call that returns with the message. UCX has none.
@@ -144,6 +144,7 @@ const FOR_TWO: &[&str] = &[
     "posted",
     "post_gap",
     "rate",
+    "channel",
     "bandwidth_job",
     "bandwidth_own",
     "bandwidth_stream",

@@ -43,7 +43,7 @@ struct Report {
 /// |---|---|
 /// | `Misuse` | `Argument`, `NullAddress`, `NoSuchRank`, `NoSuchMember`, `NotAMember`, `NoSuchSlot`, `Busy`, `InUse`, `StartActive`, `AnotherCall`, `AlreadyReturned`, `OutOfRange`, `Stale`, `Misaligned`, `SignalMemory`, `QueueDropped`, `QueueRepeats`, `Forked`, `JobOver` |
 /// | `Disagreement` | `Disagree`, `Mismatch`, `Truncated`, `TypeMismatch` |
-/// | `PeerFailed` | `PeerDied`, `PeerLeft`, `QueueClosed`, `NotSent`, `Untaken`, `Predecessor` |
+/// | `PeerFailed` | `PeerDied`, `PeerLeft`, `QueueClosed`, `ChannelDropped`, `NotSent`, `Untaken`, `Predecessor` |
 /// | `TimedOut` | `TimedOut` |
 /// | `Full` | `Full`, `SendBufferFull` |
 /// | `NoMemory` | `NoMemory`, `NoRoomAtPeer` |
@@ -257,6 +257,11 @@ pub enum Cause {
         /// The rank that received from it.
         peer: Rank,
     },
+    /// The receiving end of the channel was dropped.
+    ChannelDropped {
+        /// The rank that received from it.
+        peer: Rank,
+    },
     /// A rank left the job while this call still needed it.
     PeerLeft {
         /// The rank that left.
@@ -369,6 +374,7 @@ impl Cause {
             PeerDied { .. }
             | PeerLeft { .. }
             | QueueClosed { .. }
+            | ChannelDropped { .. }
             | Predecessor { .. }
             | Untaken { .. }
             | NotSent { .. } => ErrorKind::PeerFailed,
@@ -386,6 +392,7 @@ impl Cause {
             PeerDied { peer, .. }
             | PeerLeft { peer }
             | QueueClosed { peer }
+            | ChannelDropped { peer }
             | NotSent { peer }
             | Untaken { peer, .. } => Some(*peer),
             Mismatch { peer, .. } | NoRoomAtPeer { peer, .. } | Disagree { peer, .. } => *peer,
@@ -476,6 +483,7 @@ impl fmt::Display for Cause {
             PeerDied { peer, how, ago } => write!(f, "rank {peer} died ({how}) {ago:.0?} ago"),
             PeerLeft { peer } => write!(f, "rank {peer} has left the job"),
             QueueClosed { peer } => write!(f, "rank {peer} has dropped the receive queue"),
+            ChannelDropped { peer } => write!(f, "rank {peer} has dropped the receiving end of the channel"),
             Predecessor { report } => {
                 write!(f, "not started, because an operation that it was ordered after failed ({report})")
             }
@@ -848,6 +856,7 @@ mod tests {
             Cause::bytes_differ(0, 1, 2),
             Cause::Truncated { len: 1, room: 0 },
             Cause::PeerLeft { peer: Rank(0) },
+            Cause::ChannelDropped { peer: Rank(0) },
             Cause::Untaken { messages: 1, peer: Rank(0), slot: 0 },
             Cause::TimedOut { after: Duration::ZERO },
             Cause::SendBufferFull { bytes: 1, free: 0, capacity: 0 },

@@ -92,6 +92,9 @@ impl Cause {
             QueueClosed { .. } => {
                 "a receiver should drop its queue after the last message only: tell it how many will come"
             }
+            ChannelDropped { .. } => {
+                "drop the receiver after the sender only: receive until a peek returns no element"
+            }
             PeerLeft { .. } => {
                 "a rank may leave only when no other rank needs it any more: end with a barrier"
             }

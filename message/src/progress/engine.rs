@@ -2,6 +2,7 @@
 //! them.
 
 use crate::buffered::budget::BufferedSends;
+use crate::channel::Channels;
 use crate::progress::awaited::AwaitedConditions;
 use crate::progress::continuation::{Continuation, Continuations};
 use crate::progress::drain;
@@ -80,6 +81,7 @@ pub struct ProgressEngine {
     pub(crate) poll_spin: PollSpin,
     pub(crate) offers: Offers,
     pub(crate) retired_queues: Arc<RetiredQueues>,
+    pub(crate) channels: Channels,
 }
 
 impl ProgressEngine {
@@ -390,6 +392,7 @@ impl Agent for ProgressEngine {
         let unfinished = drain::finalize(self, worker);
         let finalize_hooks = self.finalize_hooks.run(worker);
         self.continuations.clear();
+        self.channels.clear();
         self.rings.drain(worker);
         // Nobody receives any more. Their senders learn that this rank has left.
         let kept = self.queue().all(MessageOp::is_kept);

@@ -125,6 +125,16 @@ impl<T: Pod, S> Array<T, S> {
         GlobalPtr::new(GlobalAddress::new(self.worker.rank(), self.offset))
     }
 
+    /// The number of the worker of its rank.
+    pub(crate) fn serial(&self) -> u64 {
+        self.worker.serial()
+    }
+
+    /// Where this rank's part is in this process.
+    pub(crate) fn place(&self) -> *mut T {
+        self.start.cast()
+    }
+
     /// The number of values in each part.
     #[inline]
     pub fn len(&self) -> usize {

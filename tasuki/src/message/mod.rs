@@ -3,6 +3,7 @@
 
 mod any_source;
 mod buffered_sends;
+mod channel;
 mod job_memory;
 #[cfg(feature = "serde")]
 pub(crate) mod object;
@@ -17,6 +18,7 @@ pub(crate) mod slot;
 pub use crate::member::Peer;
 pub use any_source::{MessagesFromAny, RecvAnyRequest};
 pub use buffered_sends::{check_send_buffer, set_buffered, set_send_buffer};
+pub use channel::{ChannelReady, ChannelReceiver, ChannelSender, channel_from, channel_over, channel_to};
 pub use job_memory::{recv_into, send_from};
 #[cfg(feature = "serde")]
 pub use object::Object;

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 use tasuki::engine::Cause;
+use tasuki::message::{channel_from, channel_to};
 use tasuki::{Job, Rank, Request, Result, Signal, Sim, Slot};
 use tasuki_tests::simulated_machines::MACHINES;
 use tasuki_tests::watchdog::Watchdog;
@@ -157,4 +158,22 @@ fn a_scope_has_all_of_its_buffers_back_when_its_rank_was_killed() {
         let error = run.map(|run| run.values).expect_err("rank 0 dies");
         assert!(matches!(error.cause(), Cause::PeerDied { peer: Rank(0), .. }), "seed {seed}: {error}");
     }
+}
+
+/// Channels come and go, with the victim at either end.
+#[test]
+fn in_channels() {
+    killed_at_every_moment(|job| {
+        let [next, before] = neighbours(job);
+        let mut from = channel_from::<[u64; 9]>(job.world(), before, Slot(1), 2)?;
+        let mut to = channel_to::<[u64; 9]>(job.world(), next, Slot(1))?;
+        for _ in 0..3 {
+            to.reserve(1)?[0] = [7; 9];
+            to.commit(1)?;
+            assert_eq!(from.peek()?[0], [7; 9]);
+            from.release(1)?;
+        }
+        to.finish()?;
+        from.free().map(drop)
+    });
 }

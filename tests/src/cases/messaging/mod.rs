@@ -2,6 +2,7 @@
 
 pub mod any_source;
 pub mod cancelled_messages;
+pub mod channels;
 pub mod dropped_receives;
 pub mod interrupted_messages;
 pub mod message_requests;

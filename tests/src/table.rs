@@ -433,7 +433,7 @@ macro_rules! each_case {
             Everywhere "P20" 2..=2 slot_bank_reuse::p20_nothing_comes_late;
             Everywhere "P20" 2..=4 slot_bank_reuse::p20_closed_memory_serves_others;
             Everywhere "P20" 2..=3 slot_bank_reuse::p20_close_in_use_is_refused;
-            Everywhere "P20" 2..=2 slot_bank_reuse::p20_close_before_buffered_sends_end_is_refused;
+            Everywhere "P20" 2..=2 slot_bank_reuse::p20_close_waits_for_buffered_sends;
             Everywhere "P20" 1..=3 slot_bank_reuse::p20_close_with_itself;
             Everywhere "P20" 3..=3 slot_bank_reuse::p20_threads_close;
             Everywhere "P20" 2..=2 slot_bank_reuse::p20_close_before_a_message_is_taken;

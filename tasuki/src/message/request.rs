@@ -163,7 +163,9 @@ pub struct SendRequest<T: Pod> {
 ///
 /// Dropping the request withdraws the receive and loses no message. A message that has met the receive, even one that
 /// has arrived, goes to the next receive on its slot, or of any slot if that comes first. The messages of a slot keep
-/// their order. So a receive may stand under a time limit of an executor, or in a branch of its `select!`:
+/// their order, unless receives of the slot and receives of any slot were both begun and dropped: these two kinds have
+/// no order among each other. So a receive may stand under a time limit of an executor, or in a branch of its
+/// `select!`:
 ///
 /// ```
 /// use tasuki::{Rank, Request, Slot};

@@ -569,6 +569,18 @@ impl Error {
         }
     }
 
+    /// Returns `hidden`, if this is an error of the program whose text contains the cause of `hidden`.
+    pub(crate) fn reveal(&self, hidden: &Error) -> Option<Error> {
+        let Cause::Program(text) = self.cause() else { return None };
+        if !text.contains(&hidden.cause().to_string()) {
+            return None;
+        }
+        let mut error = hidden.clone();
+        error.0.source = self.0.source.clone();
+        let first = text.lines().next().unwrap_or_default();
+        Some(if first == hidden.headline() { error } else { error.note(format!("in {first}")) })
+    }
+
     /// Adds the call, unless the error names one already: the innermost call is kept.
     pub fn in_call(mut self, call: impl FnOnce() -> String) -> Error {
         if self.0.call.is_empty() {
@@ -688,7 +700,11 @@ impl Error {
 
     /// Returns the first line: rank, call and cause, without notes and hint.
     pub fn headline(&self) -> String {
-        let who = self.0.rank.map_or(String::new(), |rank| format!("rank {rank}: "));
+        let mut who = self.0.rank.map_or(String::new(), |rank| format!("rank {rank}: "));
+        // An error of the program that hides one of Tasuki has the text of that.
+        if matches!(&self.0.cause, Cause::Program(text) if text.starts_with(&who)) {
+            who.clear();
+        }
         let call = if self.0.call.is_empty() { String::new() } else { format!("{}: ", self.0.call) };
         format!("{who}{call}{}", self.0.cause)
     }
@@ -818,6 +834,9 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Program);
         let source = std::error::Error::source(&error).expect("the program's own error");
         assert!(source.is::<std::num::ParseIntError>() && error.to_string() == source.to_string());
+        // One that hides an error of Tasuki names the rank already.
+        let hidden = Error::program("rank 3: put: the global address is null").on_rank(Rank(3));
+        assert_eq!(hidden.headline(), "rank 3: put: the global address is null");
         // An error of Tasuki that comes back in a box is the same error.
         let boxed: ProgramError = Box::new(Error::new(Cause::NullAddress).on_rank(Rank(3)));
         let error = Error::program(boxed);

@@ -25,8 +25,6 @@ pub enum WhenFull {
     Wait,
 }
 
-/// What there is no room in if a rank waits for too many replies.
-
 /// A call whose reply has not been read.
 #[derive(Debug)]
 pub struct PendingCall<'m> {

@@ -203,14 +203,15 @@ impl Context {
         self.begin_receive(MessageBuffer::OnArrival(into), self.from("irecv_vec", from, slot), false)
     }
 
-    /// Receives a message of any length. Blocks.
+    /// Receives a message of any length, by a call of that name. Blocks.
     pub fn recv_vec(
         self: &Arc<Self>,
+        name: &'static str,
         into: Arc<ArrivalBuffer>,
         from: Rank,
         slot: TypedSlot,
     ) -> Result<Received> {
-        let call = self.from("recv_vec", from, slot);
+        let call = self.from(name, from, slot);
         self.begin_receive(MessageBuffer::OnArrival(into), call, true)?.take(&mut [])
     }
 

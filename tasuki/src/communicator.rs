@@ -164,7 +164,7 @@ impl Communicator {
             return Ok((Vec::new(), Received::nothing(slot)));
         };
         let _limit = self.limited();
-        let got = receive_vec(self.messages(), place, slot.of::<T>());
+        let got = receive_vec("recv_vec", self.messages(), place, slot.of::<T>());
         let (values, got) = got.map_err(|error| about(from, not_received::<T>(error)))?;
         Ok((values, received::<T>(self.messages(), got)?))
     }

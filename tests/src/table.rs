@@ -386,6 +386,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=4 failed_communicators::j_a_plan_outlives_its_communicator;
             Everywhere "J" 2..=4 failed_communicators::j_barriers_of_the_job_are_calls_of_the_world;
             Everywhere "J" 2..=4 failed_communicators::j_allocations_of_the_job_are_calls_of_the_world;
+            Everywhere "J" 2..=4 failed_communicators::j_calls_of_the_job_that_differ_get_errors;
             Everywhere "J" 2..=4 crossed_waits::j_members_that_wait_for_different_things_get_errors;
             Everywhere "J" 2..=4 crossed_waits::j_members_in_one_wait_beside_others_get_errors;
             Everywhere "J" 2..=4 crossed_waits::j_job_barriers_beside_awaited_calls_get_errors;
@@ -414,6 +415,7 @@ macro_rules! each_case {
             Everywhere "J" 1..=5 nonblocking_collectives::j_nonblocking_calls_report_a_panicking_operation;
             Everywhere "J" 2..=3 nonblocking_collectives::j_nonblocking_calls_that_disagree_get_errors;
             Everywhere "J" 2..=3 nonblocking_collectives::j_tested_and_awaited_calls_with_two_roots_get_errors;
+            Everywhere "J" 2..=4 nonblocking_collectives::j_nonblocking_calls_beside_blocking_ones_are_both_named;
             Everywhere "J" 2..=2 nonblocking_collectives::j_a_call_behind_another_begins_when_that_one_ends;
             Everywhere "J" 2..=5 nonblocking_collectives::j_awaited_nonblocking_calls_end_when_a_member_leaves;
             Everywhere "J" 2..=5 nonblocking_collectives::j_dropped_calls_outlive_their_communicator;

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tasuki_core::base::Cause;
+use tasuki_core::base::error_hint::SEND_BUFFER_OF_SLOT;
 
 /// The longest message that is buffered, in bytes, if only the capacity was set.
 const LONGEST: u64 = 64 << 10;
@@ -82,7 +83,7 @@ impl BufferedSends {
             return Err(Cause::SendBufferFull { bytes, free, capacity: rules.capacity });
         }
         if is_slot_full {
-            return Err(Cause::Full { what: "the send buffer of one slot", capacity: usize::from(u16::MAX) });
+            return Err(Cause::Full { what: SEND_BUFFER_OF_SLOT, capacity: usize::from(u16::MAX) });
         }
         usage.used += bytes;
         state.buffered.fetch_add(1, Ordering::Relaxed);

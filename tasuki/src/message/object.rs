@@ -112,7 +112,10 @@ impl Communicator {
         let bytes = encode(value)
             .map_err(|cause| self.messages().call_failed(cause, ("send_object", true), place, slot.word()))?;
         let sent = self.messages().send(&bytes, place, typed::<T>(slot));
-        sent.map_err(|error| about(to, not_sent::<Object<T>>(error)))
+        sent.map_err(|error| {
+            let error = error.in_outer_call(format!("send_object(slot {} to rank {place})", slot.0));
+            about(to, not_sent::<Object<T>>(error))
+        })
     }
 
     /// Receives a value of a serde type, which [`send_object`](Self::send_object) has sent from `from` on that slot, or
@@ -145,7 +148,7 @@ impl Communicator {
             let text = "an object from None: nobody sends one";
             return Err(messages.worker().fault(Cause::Argument(text.into()), || "recv_object".into()));
         };
-        let received = receive_vec::<u8>(messages, place, typed::<T>(slot));
+        let received = receive_vec::<u8>("recv_object", messages, place, typed::<T>(slot));
         let (bytes, got) = received.map_err(|error| about(from, not_received::<Object<T>>(error)))?;
         let failed = |cause| messages.call_failed(cause, ("recv_object", false), place, got.slot);
         let value = decode_message(&bytes, failed)?;

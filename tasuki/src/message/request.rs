@@ -70,12 +70,13 @@ impl<T: Pod> SharedValues<T> {
 
 /// Receives a message of any length. Blocks.
 pub(crate) fn receive_vec<T: Pod>(
+    name: &'static str,
     context: &Arc<Context>,
     from: Rank,
     slot: TypedSlot,
 ) -> Result<(Vec<T>, tasuki_message::Received)> {
     let shared = SharedValues::new(Vec::new());
-    let got = context.recv_vec(shared.on_arrival(), from, slot)?;
+    let got = context.recv_vec(name, shared.on_arrival(), from, slot)?;
     // SAFETY: `recv_vec` returns when the message has ended, so nothing else uses the vector any more.
     Ok((unsafe { std::mem::take(&mut *shared.0.get()) }, got))
 }

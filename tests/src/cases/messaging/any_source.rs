@@ -182,8 +182,14 @@ pub fn g15_any_source_misfits_lose_no_message(job: &Job) -> Result<()> {
                     let error = world.recv_any(&mut [0_u64; 2], Slot::ANY).expect_err("too little room");
                     assert!(matches!(error.cause(), Cause::Truncated { .. }), "{error}");
                     assert!(error.to_string().contains("recv_any(any slot from any rank)"), "{error}");
+                    let sender = error.peer().expect("its message is there").to_string();
+                    assert!(
+                        error.to_string().contains(&format!("rank {sender} has sent the message")),
+                        "{error}"
+                    );
                     let error = world.recv_any_vec::<u32>(Slot(0)).expect_err("another type");
                     assert!(matches!(error.cause(), Cause::TypeMismatch { .. }), "{error}");
+                    assert!(error.peer().is_some_and(|sender| sender != FIRST), "{error}");
                     let error = world.irecv_any::<u32>(Slot(0)).wait().expect_err("another type");
                     assert!(matches!(error.cause(), Cause::TypeMismatch { .. }), "{error}");
                 }

@@ -97,7 +97,11 @@ pub fn g20_objects_match_their_type_only(job: &Job) -> Result<()> {
             // As bytes, and as numbers.
             let mut receiving = world.irecv_vec::<u8>(from, named)?;
             job.barrier()?;
-            disagreed(job, world.send_object(&text, to, slot), &["Object<alloc::string::String>", "u8"]);
+            disagreed(
+                job,
+                world.send_object(&text, to, slot),
+                &["send_object(slot 5 to", "an object of type alloc::string::String", "u8"],
+            );
             disagreed(job, receiving.wait(), &["the message has an object, but the receive wants u8"]);
             job.barrier()?;
             let mut receiving = world.irecv(vec![0.5; 10_000], from, named)?;
@@ -111,7 +115,7 @@ pub fn g20_objects_match_their_type_only(job: &Job) -> Result<()> {
             disagreed(
                 job,
                 world.recv_object::<String>(from, named),
-                &["u8", "Object<alloc::string::String>"],
+                &["recv_object(", "u8", "an object of type alloc::string::String"],
             );
             disagreed(job, sending.wait(), &["u8", "an object"]);
             job.barrier()?;

@@ -7,7 +7,7 @@ use crate::memory::array::Array;
 use crate::onesided::{GlobalAddress, LocalArray};
 use crate::signal::Signal;
 use crate::start::{Helper, RankOptions};
-use crate::{Error, Member, Pod, Rank, Result};
+use crate::{Member, Pod, Rank, Result};
 use std::any::type_name;
 use std::sync::Arc;
 use std::time::Duration;

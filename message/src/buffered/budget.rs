@@ -94,7 +94,8 @@ impl BufferedSends {
     pub(crate) fn give_back(&self, operation: &MessageOp) {
         if let Some(BufferedMessage { room, number }) = operation.buffered_message() {
             self.usage().used -= room;
-            operation.bank.first_bank().buffered_order.leave(number);
+            let (order, pair) = operation.bank.buffered_order();
+            order.leave(pair, number);
             // SYNC unbuffered
             operation.bank.state(operation.index).buffered.fetch_sub(1, Ordering::Release);
         }

@@ -16,7 +16,7 @@ use crate::protocol::outcome::Outcome;
 use crate::protocol::ring::Rings;
 use crate::receive_queue::{Offers, RetiredQueues};
 use crate::slot::bank::{SlotBank, SlotIndex};
-use crate::slot::bank_state::BankCounts;
+use crate::slot::bank_state::BanksOfRank;
 use crate::slot::retired::RetiredEntries;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -62,8 +62,8 @@ impl Share {
 pub struct ProgressEngine {
     /// How many can step, for readers without the lock.
     count: AtomicUsize,
-    /// Counts of the banks of all contexts of the rank.
-    pub(crate) banks: Arc<BankCounts>,
+    /// What the banks of all contexts of the rank share.
+    pub(crate) banks: Arc<BanksOfRank>,
     pub(crate) retired: RetiredEntries,
     pub(crate) queue: Arc<Mutex<PendingOps>>,
     /// Taken while a thread steps messages.

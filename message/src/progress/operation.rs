@@ -149,7 +149,8 @@ impl MessageOp {
         predecessor: Option<Arc<MessageOp>>,
     ) -> Arc<MessageOp> {
         let from = MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes));
-        let number = bank.first_bank().buffered_order.enter();
+        let (order, pair) = bank.buffered_order();
+        let number = order.enter(pair);
         let protocol = ProtocolState::Send(SendProtocol::new(from, kind).buffered(number));
         let mut operation = MessageOp::make(rings, (bank, index), protocol, predecessor);
         operation.buffered = Some(BufferedMessage { room, number });

@@ -180,6 +180,7 @@ impl Context {
             operation.predecessor(),
         );
         self.progress.add(&buffered);
+        self.progress.ensure_buffered_leave(&self.worker);
         self.worker.notify_own_helper();
         Ok(true)
     }

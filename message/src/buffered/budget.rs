@@ -14,6 +14,9 @@ use tasuki_core::base::error_hint::SEND_BUFFER_OF_SLOT;
 
 /// The longest message that is buffered, in bytes, if only the capacity was set.
 const LONGEST: u64 = 64 << 10;
+/// How long a send waits before it is buffered, if only the capacity was set. A receive that comes in this time costs
+/// less than a copy and a wake-up of the thread that sends the copy.
+const SOON: Duration = Duration::from_micros(30);
 /// What a message counts besides its bytes: it takes memory even if it is empty.
 const OVERHEAD: u64 = 256;
 
@@ -56,9 +59,9 @@ impl BufferedSends {
         self.usage().rules = BufferRules { capacity, longest: u64::MAX, after, refuses: true };
     }
 
-    /// Sets the capacity. Short messages are buffered at once, and longer ones, and those that find no room, wait.
+    /// Sets the capacity. Short messages are buffered soon, and longer ones, and those that find no room, wait.
     pub(crate) fn set_capacity(&self, capacity: u64) {
-        let after = Some(Duration::ZERO).filter(|_| capacity > 0);
+        let after = Some(SOON).filter(|_| capacity > 0);
         self.usage().rules = BufferRules { capacity, after, ..BufferRules::default() };
     }
 

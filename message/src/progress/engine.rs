@@ -115,9 +115,22 @@ impl ProgressEngine {
         self.queue().last_buffered(bank, index)
     }
 
-    /// Returns true if no task waits for a message, a continuation or a condition.
+    /// Returns true if no task waits for a message, a continuation or a condition, and no message is buffered.
     pub(crate) fn has_no_task(&self) -> bool {
-        self.watched().is_empty() && !self.continuations.are_awaited() && self.awaited.is_empty()
+        self.watched().is_empty()
+            && self.first_buffered().is_empty()
+            && !self.continuations.are_awaited()
+            && self.awaited.is_empty()
+    }
+
+    /// Makes sure that a buffered message leaves soon after its receive is posted, even if no call of the program waits.
+    /// Where no thread can sleep, as in a simulation, it leaves in the next call.
+    pub(crate) fn ensure_buffered_leave(self: &Arc<Self>, worker: &Arc<Worker>) {
+        self.watch_state.note_change();
+        if worker.platform().lets_threads_sleep() {
+            // Without the thread, too, it leaves in the next call.
+            let _ = waker_thread::start(worker, self);
+        }
     }
 
     /// Makes sure that a task is woken when what it awaits has happened, even if no call of the program waits.

@@ -1,5 +1,6 @@
 //! The waker thread of a rank: it waits on behalf of all requests that tasks await, like any waiting call, and wakes
-//! their tasks. It starts when a request is first pending, and ends when no task has waited for a while. If the rank
+//! their tasks. It also waits for the receives of buffered messages, whose senders compute meanwhile. It starts when a
+//! request is first pending or a message is buffered, and ends when it has waited for nothing for a while. If the rank
 //! has handlers or queues, or was told to serve in the background, it stays until the rank leaves.
 
 use crate::progress::engine::ProgressEngine;
@@ -52,9 +53,10 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
     loop {
         let changes = progress.watch_state.changes(); // before the look at what tasks wait for
         let (watched, is_followed) = (progress.watched(), progress.continuations.are_awaited());
-        let call = || awaited(&watched, &progress);
         let now_ns = worker.platform().now_ns();
-        let is_idle = watched.is_empty() && !is_followed && progress.awaited.is_empty();
+        let has_task = !watched.is_empty() || is_followed || !progress.awaited.is_empty();
+        let watched = [watched, progress.first_buffered()].concat();
+        let is_idle = !has_task && watched.is_empty();
         let idle_until = if is_idle { Some(*idle_since.get_or_insert(now_ns) + STAY_NS) } else { None };
         let stays = || worker.check().is_ok() && (progress.serves(worker) || idle_until > Some(now_ns));
         if is_idle && !stays() {
@@ -66,11 +68,12 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
         if !is_idle {
             idle_since = None;
         }
+        let call = || awaited(&watched, &progress);
         let event = WatchedOps {
             worker: worker.clone(),
             progress: progress.clone(),
             watched: watched.clone(),
-            is_idle,
+            has_task,
             changes,
         };
         let buffer_at = |operation: &Arc<MessageOp>| operation.buffer_at_ns().load(Ordering::Relaxed);
@@ -112,8 +115,8 @@ struct WatchedOps {
     worker: Arc<Worker>,
     progress: Arc<ProgressEngine>,
     watched: Vec<Arc<MessageOp>>,
-    /// True if no task waits for anything.
-    is_idle: bool,
+    /// True if a task waits for something.
+    has_task: bool,
     /// The number of changes before the thread looked at what tasks wait for.
     changes: u64,
 }
@@ -132,6 +135,6 @@ impl WaitEvent for WatchedOps {
     }
 
     fn is_reported(&self) -> bool {
-        !self.is_idle
+        self.has_task
     }
 }

@@ -241,6 +241,7 @@ macro_rules! each_case {
             Everywhere "G19" 2..=2 unknown_lengths::g19_dropped_receives_lose_nothing;
             Everywhere "G19" 2..=2 unknown_lengths::g19_receives_end_when_their_sender_has_left;
             Everywhere "G20" 2..=2 objects::g20_objects_of_many_types_arrive;
+            Everywhere "G20" 1..=3 objects::g20_begun_objects_arrive;
             Everywhere "G20" 2..=2 objects::g20_objects_match_their_type_only;
             Everywhere "G20" 2..=2 objects::g20_objects_that_do_not_decode_are_errors;
             Everywhere "G20" 1..=3 objects::g20_objects_through_a_receive_queue;

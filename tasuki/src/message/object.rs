@@ -71,12 +71,15 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Cause> {
     )))
 }
 
-fn typed<T: 'static>(slot: Slot) -> TypedSlot {
+pub(crate) fn typed<T: 'static>(slot: Slot) -> TypedSlot {
     TypedSlot { slot: slot.word(), kind: ValueKind::of_object::<T>() }
 }
 
 /// Decodes a message, which was taken.
-fn decode_message<T: DeserializeOwned>(bytes: &[u8], fault: impl FnOnce(Cause) -> Error) -> Result<T> {
+pub(crate) fn decode_message<T: DeserializeOwned>(
+    bytes: &[u8],
+    fault: impl FnOnce(Cause) -> Error,
+) -> Result<T> {
     decode(bytes).map_err(|cause| fault(cause).note("the message was received, and is lost"))
 }
 
@@ -156,7 +159,8 @@ impl Communicator {
     }
 }
 
-fn one(slot: u32, source: Rank) -> Received {
+/// What was received, if it is one object.
+pub(crate) fn one(slot: u32, source: Rank) -> Received {
     Received { slot: Slot(slot as usize), source: Member(source.0), count: 1 }
 }
 

@@ -207,16 +207,26 @@ impl<T: Pod> SendRequest<T> {
         to: Option<Rank>,
         slot: Slot,
     ) -> Result<SendRequest<T>> {
+        SendRequest::of_kind(context, values, to, (slot, slot.of::<T>()))
+    }
+
+    /// Begins a send of values of that kind.
+    pub(crate) fn of_kind(
+        context: &Arc<Context>,
+        values: Vec<T>,
+        to: Option<Rank>,
+        (slot, kind): (Slot, TypedSlot),
+    ) -> Result<SendRequest<T>> {
         let rank = to.and_then(|to| context.rank_of(to));
         let request = |stage, values| SendRequest { stage, values, outcome: None, slot, to: rank };
         let Some(to) = to else { return Ok(request(Stage::Nobody, Values::Own(values))) };
-        let sent = context.try_begin_send(bytemuck::cast_slice(&values), to, slot.of::<T>())?;
+        let sent = context.try_begin_send(bytemuck::cast_slice(&values), to, kind)?;
         if let Some(sent) = sent {
             return Ok(request(Stage::UnderWay(sent), Values::Own(values)));
         }
         let values = SharedValues::new(values);
         let buffer = MessageBuffer::Unregistered(values.lend(false));
-        let sent = context.begin_send(buffer, to, slot.of::<T>())?;
+        let sent = context.begin_send(buffer, to, kind)?;
         Ok(request(Stage::UnderWay(sent), Values::Shared(values)))
     }
 
@@ -331,15 +341,15 @@ impl<T: Pod> RecvRequest<T> {
         Ok(RecvRequest { stage: Stage::UnderWay(request), values, slot, from: rank })
     }
 
-    /// Begins a receive of any length.
+    /// Begins a receive of any length, of values of that kind.
     pub(crate) fn of_any_length(
         context: &Arc<Context>,
         from: Option<Rank>,
-        slot: Slot,
+        (slot, kind): (Slot, TypedSlot),
     ) -> Result<RecvRequest<T>> {
         let Some(from) = from else { return RecvRequest::new(context, Vec::new(), None, slot) };
         let values = SharedValues::new(Vec::new());
-        let request = context.begin_recv_vec(values.on_arrival(), from, slot.of::<T>())?;
+        let request = context.begin_recv_vec(values.on_arrival(), from, kind)?;
         let (stage, values) = (Stage::UnderWay(request), Values::Shared(values));
         Ok(RecvRequest { stage, values, slot, from: context.rank_of(from) })
     }

@@ -3,6 +3,7 @@
 use crate::engine::Cause;
 use crate::member::{Peer, about, place_of};
 use crate::{Communicator, Error, Member, Pod, Result};
+use std::any::type_name;
 use tasuki_message::{Context, TypedSlot};
 
 /// A message slot: what other libraries call a tag. A slot is the message channel of one sender, one receiver and one
@@ -129,16 +130,24 @@ impl Received {
     }
 }
 
-/// Returns the error of a send of values of type `T`. It names the type, if the receive has another one.
+/// Returns the error of a send of values of type `T`. It names the type, if the receive has another one. Bytes name
+/// themselves: where an error has another type, they are the encoding of an object, whose request names it.
 #[cold]
 pub(crate) fn not_sent<T>(error: Error) -> Error {
-    error.name_type(std::any::type_name::<T>(), true)
+    named::<T>(error, true)
 }
 
 /// Returns the error of a receive of values of type `T`. It names the type, if the message has another one.
 #[cold]
 pub(crate) fn not_received<T>(error: Error) -> Error {
-    error.name_type(std::any::type_name::<T>(), false)
+    named::<T>(error, false)
+}
+
+fn named<T>(error: Error, is_send: bool) -> Error {
+    match type_name::<T>() {
+        "u8" => error,
+        name => error.name_type(name, is_send),
+    }
 }
 
 #[inline]

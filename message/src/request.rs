@@ -579,6 +579,9 @@ impl Drop for PendingSend {
         match &self.operation {
             Some(operation) if !matches!(self.buffered, Some(Ok(()))) => {
                 operation.set_waker(None);
+                if matches!(self.buffered, Some(Err(_))) {
+                    self.context.resume(operation); // it was not buffered, and goes on as a send that waits
+                }
                 operation.detach();
             }
             _ => self.bank.state(self.index).sending.set_idle(),

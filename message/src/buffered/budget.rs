@@ -96,12 +96,16 @@ impl BufferedSends {
     /// Frees the bytes of a message that has ended, if it was buffered.
     pub(crate) fn give_back(&self, operation: &MessageOp) {
         if let Some(BufferedMessage { room, number }) = operation.buffered_message() {
-            self.usage().used -= room;
             let (order, pair) = operation.bank.buffered_order();
             order.leave(pair, number);
-            // SYNC unbuffered
-            operation.bank.state(operation.index).buffered.fetch_sub(1, Ordering::Release);
+            self.free(room, operation.bank.state(operation.index));
         }
+    }
+
+    /// Frees the room of a message of that slot.
+    pub(crate) fn free(&self, room: u64, state: &LocalSlot) {
+        self.usage().used -= room;
+        state.buffered.fetch_sub(1, Ordering::Release); // SYNC unbuffered
     }
 
     /// Returns the bytes in use.

@@ -38,7 +38,7 @@ impl BufferedOrder {
     }
 
     /// Returns true if no other buffered message of the pair has to go before this one. `None`: the message is not
-    /// buffered, and all that are were sent before it.
+    /// buffered, and goes behind all that are: their sends have returned.
     pub(crate) fn is_first(&self, pair: Pair, number: Option<u64>) -> bool {
         if self.given.load(Ordering::Relaxed) == 0 {
             return true; // most ranks never buffer

@@ -76,11 +76,11 @@ struct Emptied {
 
 impl Emptied {
     fn is_it(&self) -> bool {
-        let counts = |message: &&Arc<MessageOp>| {
+        let counts = |message: &MessageOp| {
             self.pair.as_ref().is_none_or(|pair| Arc::ptr_eq(pair, message.bank.first_bank()))
         };
-        let left = self.progress.first_buffered();
-        left.iter().filter(counts).all(|message| message.cannot_complete(&self.worker))
+        let left = self.progress.first_buffered_of(counts);
+        left.iter().all(|message| message.cannot_complete(&self.worker))
     }
 }
 

@@ -116,11 +116,21 @@ impl ProgressEngine {
     }
 
     /// Returns true if no task waits for a message, a continuation or a condition, and no message is buffered.
-    pub(crate) fn has_no_task(&self) -> bool {
+    pub(crate) fn has_no_task(&self, worker: &Worker) -> bool {
         self.watched().is_empty()
-            && self.first_buffered().is_empty()
+            && !self.awaits_receives(worker)
             && !self.continuations.are_awaited()
             && self.awaited.is_empty()
+    }
+
+    /// Returns true if a message is buffered, and the rank can still send.
+    pub(crate) fn awaits_receives(&self, worker: &Worker) -> bool {
+        worker.check().is_ok() && self.has_buffered()
+    }
+
+    /// Returns true if a message is buffered.
+    pub(crate) fn has_buffered(&self) -> bool {
+        self.queue().has_buffered()
     }
 
     /// Makes sure that a buffered message leaves soon after its receive is posted, even if no call of the program waits.
@@ -166,9 +176,9 @@ impl ProgressEngine {
         self.queue().all(MessageOp::is_buffered)
     }
 
-    /// Returns the first buffered message of each slot.
-    pub(crate) fn first_buffered(&self) -> Vec<Arc<MessageOp>> {
-        self.queue().first_of(MessageOp::is_buffered)
+    /// Returns the first buffered message of each slot, of those that count.
+    pub(crate) fn first_buffered_of(&self, counts: impl Fn(&MessageOp) -> bool) -> Vec<Arc<MessageOp>> {
+        self.queue().first_of(|operation| operation.is_buffered() && counts(operation))
     }
 
     /// Returns the sends that nobody waits for.
@@ -213,8 +223,8 @@ impl ProgressEngine {
 
     /// Removes a message that has ended and frees its send buffer space.
     pub(crate) fn remove_ended(&self, operation: &Arc<MessageOp>) {
+        self.buffered.give_back(operation); // first: a close that finds no buffered message looks at the slot
         self.forget(operation);
-        self.buffered.give_back(operation);
         if operation.is_kept() {
             self.offer(operation);
         }
@@ -271,6 +281,9 @@ impl ProgressEngine {
     ) -> Error {
         for operation in discarded {
             self.remove(worker, operation);
+            if operation.is_over() {
+                continue; // another thread has ended it
+            }
             self.buffered.give_back(operation);
             if !operation.is_buffered() {
                 operation.free_slot(); // the slot of a buffered message may be in use again

@@ -446,6 +446,14 @@ impl MessageOp {
         if is_unmatched { RankStage::Leaving } else { RankStage::Left }
     }
 
+    /// Returns the length of a send.
+    pub(crate) fn send_len(&self, worker: &Worker) -> u64 {
+        match &*self.lock_protocol(worker) {
+            ProtocolState::Send(sending) => sending.from().len(),
+            _ => 0,
+        }
+    }
+
     /// Copies an unmatched message. The caller makes sure that no thread steps it.
     pub(crate) fn copied(&self, worker: &Worker) -> Result<Vec<u8>, Cause> {
         let bug = || Cause::Bug("only a waiting send can be buffered".into());

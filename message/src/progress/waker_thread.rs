@@ -55,12 +55,13 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
         let (watched, is_followed) = (progress.watched(), progress.continuations.are_awaited());
         let now_ns = worker.platform().now_ns();
         let has_task = !watched.is_empty() || is_followed || !progress.awaited.is_empty();
-        let watched = [watched, progress.first_buffered()].concat();
-        let is_idle = !has_task && watched.is_empty();
+        // A wait steps buffered messages, and looks for their receives before it sleeps. So they need not be watched.
+        let is_buffering = progress.awaits_receives(worker);
+        let is_idle = !has_task && !is_buffering;
         let idle_until = if is_idle { Some(*idle_since.get_or_insert(now_ns) + STAY_NS) } else { None };
         let stays = || worker.check().is_ok() && (progress.serves(worker) || idle_until > Some(now_ns));
         if is_idle && !stays() {
-            if progress.watch_state.end(|| progress.has_no_task()) {
+            if progress.watch_state.end(|| progress.has_no_task(worker)) {
                 return;
             }
             continue;
@@ -74,6 +75,7 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
             progress: progress.clone(),
             watched: watched.clone(),
             has_task,
+            is_buffering,
             changes,
         };
         let buffer_at = |operation: &Arc<MessageOp>| operation.buffer_at_ns().load(Ordering::Relaxed);
@@ -117,6 +119,8 @@ struct WatchedOps {
     watched: Vec<Arc<MessageOp>>,
     /// True if a task waits for something.
     has_task: bool,
+    /// True if the thread waits for the receives of buffered messages.
+    is_buffering: bool,
     /// The number of changes before the thread looked at what tasks wait for.
     changes: u64,
 }
@@ -128,6 +132,7 @@ impl WaitEvent for WatchedOps {
         self.progress.watch_state.changes() != self.changes
             || self.watched.iter().any(concerns)
             || self.progress.awaited.any_decided(&self.worker)
+            || self.is_buffering && !self.progress.awaits_receives(&self.worker)
     }
 
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {

@@ -28,7 +28,7 @@ impl Context {
             return Err(fault(self.no_such_member(peer)));
         }
         let Some(first_bank) = self.banks.find(bank_number(peer, 0)) else { return Ok(()) };
-        if !self.progress.first_buffered().is_empty() {
+        if self.progress.has_buffered() {
             self.wait_until_sent(Some(&first_bank), &call)?;
         }
         let _claimed = first_bank.bank_state().claim(&self.worker, "close")?;

@@ -92,6 +92,7 @@ pub fn g20_objects_of_many_types_arrive(job: &Job) -> Result<()> {
 
 /// An object meets no receive of plain values, of bytes, or of an object of another type; and the other way about.
 pub fn g20_objects_match_their_type_only(job: &Job) -> Result<()> {
+    set_send_buffer(job, 0, None)?; // sends of another type learn of it from their receive
     let (world, to, from, slot) = (job.world(), next(job), previous(job), Slot(5));
     for text in [String::from("short"), "long ".repeat(5_000)] {
         for named in [slot, Slot::ANY] {

@@ -111,6 +111,10 @@ pub trait Agent: Send + Sync + Debug {
     /// Called when the rank is leaving and starts nothing new: returns when all that it owes its
     /// peers is done. The error says what is not done.
     fn leave(&self, worker: &Worker) -> Result<()>;
+
+    /// Drops what is unfinished: the rank has failed, and makes no call any more. Otherwise what holds the rank and is
+    /// held by it would stay in the process.
+    fn abandon(&self) {}
 }
 
 impl Worker {
@@ -486,5 +490,6 @@ impl Worker {
         } else {
             self.node_state.declare_dead(self.rank, how, now);
         }
+        self.agent().into_iter().for_each(|agent| agent.abandon());
     }
 }

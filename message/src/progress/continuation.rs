@@ -80,9 +80,11 @@ impl Continuations {
         self.change(|all| all.retain(|one| !is_it(one)));
     }
 
-    /// Removes all, because the rank has left.
+    /// Removes all, because the rank has left or failed.
     pub(crate) fn clear(&self) {
-        self.change(Vec::clear);
+        let mut all = Vec::new();
+        self.change(|continuations| std::mem::swap(continuations, &mut all));
+        drop(all); // not under the lock
     }
 
     #[inline]

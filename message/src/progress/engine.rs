@@ -425,4 +425,11 @@ impl Agent for ProgressEngine {
         kept.iter().for_each(|operation| self.remove(worker, operation));
         unfinished.and(finalize_hooks)
     }
+
+    fn abandon(&self) {
+        self.finalize_hooks.clear();
+        self.continuations.clear();
+        self.channels.clear();
+        drop(std::mem::take(&mut *self.to_wake()));
+    }
 }

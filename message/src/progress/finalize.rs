@@ -54,6 +54,12 @@ impl FinalizeHooks {
         Ok(())
     }
 
+    /// Drops all hooks, because the rank has failed.
+    pub(crate) fn clear(&self) {
+        let all = std::mem::take(&mut *self.lock());
+        drop(all); // not under the lock
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<dyn FinalizeHook>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -464,6 +464,7 @@ fn a_message_that_nobody_receives(job: &Job) -> Result<()> {
     if job.rank() != Rank(0) {
         return Ok(());
     }
+    set_send_buffer(job, 0, None)?;
     let long = world.send(&[7_u64; 100], KEEPER, Slot(2)).expect_err("the receiver has left");
     assert!(matches!(long.cause(), Cause::PeerLeft { peer: KEEPER }), "{long}");
     world.send(&[7_u64], KEEPER, Slot(3))

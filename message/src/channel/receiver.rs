@@ -129,8 +129,8 @@ impl ChannelReceiver {
         }
     }
 
-    /// The sender says something that was not seen yet. A sender that was dropped before it had accepted the offer says so
-    /// while its rank leaves.
+    /// The sender says something that was not seen yet. A sender that was dropped before it had accepted the offer says
+    /// so while its rank leaves.
     fn condition(&self) -> Condition {
         let threshold = self.committed.base.wrapping_add(self.seen + 1);
         match self.released {
@@ -202,7 +202,8 @@ impl ChannelReceiver {
         self.end.fault(Cause::Argument(text), "release")
     }
 
-    /// Tells the sender that nobody reads any more. Returns false if it has not accepted the offer: it cannot be told yet.
+    /// Tells the sender that nobody reads any more. Returns false if it has not accepted the offer: it cannot be told
+    /// yet.
     fn drop_end(&mut self) -> Result<bool> {
         self.note()?;
         let Some(released) = &self.released else { return Ok(false) };
@@ -214,8 +215,8 @@ impl ChannelReceiver {
         Ok(true)
     }
 
-    /// Tells the sender that nobody reads any more, and waits until it is closed: then it writes into the ring no more, and
-    /// the ring is the caller's again.
+    /// Tells the sender that nobody reads any more, and waits until it is closed: then it writes into the ring no more,
+    /// and the ring is the caller's again.
     pub fn free(&mut self) -> Result<()> {
         let _limit = self.end.limited();
         while !self.drop_end()? || !self.is_closed() {
@@ -226,13 +227,15 @@ impl ChannelReceiver {
         Ok(())
     }
 
-    /// Ends the channel, and frees the ring, which is `memory`, when the sender is closed. A thread that panics does not end
-    /// it: the sender learns of the death of the rank. It may still write into the ring, so that stays.
+    /// Ends the channel, and frees the ring, which is `memory`, when the sender is closed. A thread that panics does
+    /// not end it: the sender learns of the death of the rank. It may still write into the ring, so that stays until it
+    /// is closed.
     pub fn retire(mut self, memory: Option<KeptMemory>) {
         self.kept = memory.or(self.kept.take());
         let worker = self.end.worker().clone();
         if panicking() {
-            std::mem::forget(self.kept.take());
+            let progress = self.end.context.progress.clone();
+            progress.channels.retire(&worker, Retired::new(self.committed, self.bytes, self.kept));
             return;
         }
         if worker.check_alive().is_err() {

@@ -235,7 +235,7 @@ impl ChannelReceiver {
         let worker = self.end.worker().clone();
         if panicking() {
             let progress = self.end.context.progress.clone();
-            progress.channels.retire(&worker, Retired::new(self.committed, self.bytes, self.kept));
+            progress.channels.keep(Retired::new(self.committed, self.bytes, self.kept));
             return;
         }
         if worker.check_alive().is_err() {

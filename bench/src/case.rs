@@ -250,7 +250,7 @@ pub(crate) static CASES: [Case; 43] = [
         set_up: messages::channel,
         operations: &[operation("", &[64], &[64])],
         peers: &[("", "channel")],
-        bars: &[(Others, AtLeast(1.2), ALWAYS)],
+        bars: &[(Others, AtLeast(1.5), ALWAYS)],
         ..BASE
     },
     Case {

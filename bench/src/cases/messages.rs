@@ -1,7 +1,7 @@
 //! Messages between two ranks. message and posted measure one direction of an exchange of eight bytes; in posted the
 //! receive is posted before the send checks for it, and anysource goes through receive queues. oversubscribed measures
-//! the same exchange while other ranks wait, rate and post_gap measure windows of messages, channel measures elements of a
-//! channel, and outstanding has many messages in flight at once.
+//! the same exchange while other ranks wait, rate and post_gap measure windows of messages, channel measures elements
+//! of a channel, and outstanding has many messages in flight at once.
 
 use super::collective_data::slowest;
 use super::pointer_chase::random;
@@ -305,8 +305,8 @@ const RING: usize = 1024;
 /// The number of elements that follow each other without an answer.
 const STREAM: u64 = 1_000_000;
 
-/// Elements per second from lead to follower, which are filled and read in place. An answer ends the stream. Elements are
-/// committed and released one by one, or as many as there is room for, and as are there.
+/// Elements per second from lead to follower, which are filled and read in place. An answer ends the stream. Elements
+/// are committed and released one by one, or as many as there is room for, and as are there.
 pub(crate) fn channel<'j>(s: &Setup<'j>) -> Figures<'j> {
     let (ends, count) = (Ends::new(s), s.effort.times(STREAM));
     let way = |(way, most, slot)| {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! words          put_near, put, get, atomic (pointer_chase: the order in which remote words are visited)
-//! messages       message, posted, oversubscribed, rate, outstanding
+//! messages       message, anysource, posted, oversubscribed, rate, channel, outstanding
 //! commands       post, chain, handler, queue_contention
 //! blocks         bandwidths and shared_copy (block_memory: the buffers)
 //! collectives    calls, plans, nonblocking calls (collective_data: the values that are contributed and checked)

@@ -83,34 +83,28 @@ impl PeerCounter {
 
     /// Raises it for the first time.
     pub(super) fn begin(&self, worker: &Worker, value: u64, call: &dyn Fn() -> String) -> Result<()> {
-        match self.direct {
-            Some((cell, mode)) => self.write_direct(worker, cell, mode, self.payload, value),
-            None => return self.write_by_fabric(worker, value, call),
-        }
-        Ok(())
+        self.raise(worker, self.payload, value, call)
     }
 
     /// Raises it to that value. What this thread did before is visible to a rank that sees it.
     #[inline(always)]
     pub(super) fn write(&self, worker: &Worker, value: u64, call: &dyn Fn() -> String) -> Result<()> {
-        match self.direct {
-            Some((cell, mode)) => self.write_direct(worker, cell, mode, LinePayload::default(), value),
-            None => return self.write_by_fabric(worker, value, call),
-        }
-        Ok(())
+        self.raise(worker, LinePayload::default(), value, call)
     }
 
+    /// Raises it, if stores reach it with that payload.
     #[inline(always)]
-    fn write_direct(
+    fn raise(
         &self,
         worker: &Worker,
-        cell: DirectCell,
-        mode: WakeMode,
         payload: LinePayload,
         value: u64,
-    ) {
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let Some((cell, mode)) = self.direct else { return self.write_by_fabric(worker, value, call) };
         let owner = worker.node_state().rank_state(self.at.rank());
         DirectLine::new(cell, owner, mode).write(payload, self.base.wrapping_add(value));
+        Ok(())
     }
 
     /// Several writes may overtake each other: the fabric keeps the greatest value.

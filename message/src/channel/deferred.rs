@@ -1,5 +1,5 @@
-//! Ends of channels that were dropped before they knew the other end. Any waiting call of the rank tells the other end as
-//! soon as it is known, a leaving rank at the latest, unless the other rank leaves first.
+//! Ends of channels that were dropped before they knew the other end. Any waiting call of the rank tells the other end
+//! as soon as it is known, a leaving rank at the latest, unless the other rank leaves first.
 
 use crate::context::Context;
 use crate::progress::engine::ProgressEngine;
@@ -40,8 +40,8 @@ impl Deferred {
         }
     }
 
-    /// Returns the end, if no other thread uses it. Never waits: in the simulator a look at it takes time, in which a thread
-    /// that waits would keep the others from running.
+    /// Returns the end, if no other thread uses it. Never waits: in the simulator a look at it takes time, in which a
+    /// thread that waits would keep the others from running.
     fn try_lock(&self) -> Option<MutexGuard<'_, Option<Box<dyn DeferredEnd>>>> {
         match self.end.try_lock() {
             Ok(end) => Some(end),

@@ -17,18 +17,18 @@
 //! | C, committed | the receiver | 0: the offer was not accepted; else 2 + 2 for each element, and 1 if the sender is closed |
 //! | R, released | the sender | 2 for each element, and 1 if the receiver was dropped |
 //!
-//! So a wait for one more than the last value ends with the next element, or when none will come. An element is read after
-//! C was seen with it, and its place is written again after R was seen with it (`SYNC signal-raise`); no other ordering is
-//! needed. Each side keeps the last value of the other's counter that it has read, and reads it again only if that value
-//! leaves nothing to do.
+//! So a wait for one more than the last value ends with the next element, or when none will come. An element is read
+//! after C was seen with it, and its place is written again after R was seen with it (`SYNC signal-raise`); no other
+//! ordering is needed. Each side keeps the last value of the other's counter that it has read, and reads it again only
+//! if that value leaves nothing to do.
 //!
-//! Where the sender reaches the ring and the line of C by stores, elements are filled in the ring itself. Otherwise they are
-//! filled in a copy at the sender, and a commit puts them, and raises C when they are visible: a count does not say which
-//! of several puts have arrived.
+//! Where the sender reaches the ring and the line of C by stores, elements are filled in the ring itself. Otherwise
+//! they are filled in a copy at the sender, and a commit puts them, and raises C when they are visible: a count does
+//! not say which of several puts have arrived.
 //!
-//! The last raise of a side ends its use of the other's memory. So the receiver frees ring and C when C says closed, and
-//! the sender frees R when R says dropped ([`retired`]). An end that is dropped before the offer was accepted cannot say so
-//! yet: its rank does, in any of its waiting calls ([`deferred`]).
+//! The last raise of a side ends its use of the other's memory. So the receiver frees ring and C when C says closed,
+//! and the sender frees R when R says dropped ([`retired`]). An end that is dropped before the offer was accepted
+//! cannot say so yet: its rank does, in any of its waiting calls ([`deferred`]).
 
 mod counter;
 mod deferred;

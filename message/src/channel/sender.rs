@@ -202,9 +202,9 @@ impl ChannelSender {
         Ok(self.room() > 0)
     }
 
-    /// Takes the offer, which has come or cannot come any more, and accepts or refuses it. `closes`: says in the same raise
-    /// that no element comes. Two raises would not do for a rank that leaves: a receiver that sees the first one waits for
-    /// elements, and gives up because the rank leaves.
+    /// Takes the offer, which has come or cannot come any more, and accepts or refuses it. `closes`: says in the same
+    /// raise that no element comes. Two raises would not do for a rank that leaves: a receiver that sees the first one
+    /// waits for elements, and gives up because the rank leaves.
     fn open(&mut self, call: &str, closes: bool) -> Result<()> {
         let opened = self.take_offer().and_then(|offer| self.answer(&offer, call, closes));
         opened.inspect_err(|error| self.stage = Stage::Failed(error.clone()))
@@ -287,27 +287,22 @@ impl ChannelSender {
         Ok(true)
     }
 
-    /// Ends the channel, and frees what belongs to this end when the receiver was dropped, too. A thread that panics does not
-    /// end it: the receiver learns of the death of the rank, and takes no end for a proper one.
+    /// Ends the channel, and frees what belongs to this end when the receiver was dropped, too. A thread that panics
+    /// does not end it: the receiver learns of the death of the rank, and takes no end for a proper one.
     pub fn retire(mut self) -> Result<()> {
         let worker = self.end.worker().clone();
         if worker.check_alive().is_err() || panicking() {
             return Ok(());
         }
         let (context, bytes) = (self.end.context.clone(), self.bytes);
-        match self.close() {
-            Ok(false) => {
-                Deferred::add(&context, Box::new(self));
-                return Ok(());
-            }
-            Ok(true) => context.progress.channels.retire(&worker, Retired::new(self.released, bytes, None)),
-            // The handshake has failed: the receiver is gone, or it was told of the types that differ.
-            Err(error) => {
-                context.progress.channels.retire(&worker, Retired::new(self.released, bytes, None));
-                return Err(error);
-            }
+        let closed = self.close();
+        if let Ok(false) = closed {
+            Deferred::add(&context, Box::new(self));
+            return Ok(());
         }
-        Ok(())
+        // Also if the handshake has failed: the receiver is gone, or it was told of the types that differ.
+        context.progress.channels.retire(&worker, Retired::new(self.released, bytes, None));
+        closed.map(drop)
     }
 }
 

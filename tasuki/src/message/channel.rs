@@ -1,8 +1,8 @@
 //! Channels: elements of one type, in order, from one rank to another, filled and read in place.
 #![allow(unsafe_code)]
-//! Unsafe: slices of the ring of a channel, which two ranks share. The counters of the channel say which elements belong to
-//! which of them: an element is the sender's until it is committed, and the receiver's until it is released. The receiver's
-//! memory stays until the sender is closed.
+//! Unsafe: slices of the ring of a channel, which two ranks share. The counters of the channel say which elements
+//! belong to which of them: an element is the sender's until it is committed, and the receiver's until it is released.
+//! The receiver's memory stays until the sender is closed.
 
 use crate::member::{about, place_of};
 use crate::memory::allocate::allocate_part;
@@ -24,8 +24,9 @@ use tasuki_message::{ChannelElement, ChannelReceiver as Receiver, ChannelSender 
 /// Makes the sending end of a channel to a member, for elements of type `T`. The member makes the other end with
 /// [`channel_from`], for the same slot.
 ///
-/// Elements go one way, in order, without a message for each: the sender fills them in a ring, and the receiver reads them
-/// there. The first calls of both ends need each other; after that, an end waits only if the ring is full, or empty.
+/// Elements go one way, in order, without a message for each: the sender fills them in a ring, and the receiver reads
+/// them there. The first calls of both ends need each other; after that, an end waits only if the ring is full, or
+/// empty.
 ///
 /// Does not wait. Until both ends were used for the first time, the channel occupies the slot in the direction from the
 /// receiver to the sender; then the slot is free for messages and for other channels. So a pair may have any number of
@@ -79,8 +80,8 @@ pub fn channel_to<T: Pod>(
     Ok(ChannelSender { core, place: Place::Unknown, reserved: 0 })
 }
 
-/// Makes the receiving end of a channel from a member, with a ring of `capacity` elements. [`channel_to`] makes the other
-/// end.
+/// Makes the receiving end of a channel from a member, with a ring of `capacity` elements. [`channel_to`] makes the
+/// other end.
 ///
 /// Does not wait. Errors: those of `channel_to`; the capacity is 0; there is no memory. Cost: that of
 /// [`alloc_local`](crate::Job::alloc_local), and of a nonblocking send.
@@ -96,8 +97,8 @@ pub fn channel_from<T: Pod>(
     receive_over(communicator, (member, slot), ring).map_err(|error| about(from, error))
 }
 
-/// Like [`channel_from`], with memory of the program as the ring: an array of this rank alone, or this rank's part of an
-/// array that other ranks have, too. The capacity is its length. [`ChannelReceiver::free`] returns the array.
+/// Like [`channel_from`], with memory of the program as the ring: an array of this rank alone, or this rank's part of
+/// an array that other ranks have, too. The capacity is its length. [`ChannelReceiver::free`] returns the array.
 ///
 /// Errors: those of `channel_from`, after which the array was dropped; the array belongs to another job.
 ///
@@ -177,8 +178,8 @@ enum Place<T> {
 
 /// The sending end of a channel. Made by [`channel_to`].
 ///
-/// Where this rank reaches the receiver's memory, as on one node, elements are filled in the ring itself, and nothing is
-/// copied. Otherwise they are filled in a copy of the ring, and [`commit`](ChannelSender::commit) puts them.
+/// Where this rank reaches the receiver's memory, as on one node, elements are filled in the ring itself, and nothing
+/// is copied. Otherwise they are filled in a copy of the ring, and [`commit`](ChannelSender::commit) puts them.
 ///
 /// Dropping it ends the channel as [`finish`](ChannelSender::finish) does. A thread that panics does not end it: the
 /// receiver learns that this rank has died.
@@ -202,16 +203,16 @@ impl<T: Pod> fmt::Debug for ChannelSender<T> {
 }
 
 impl<T: Pod> ChannelSender<T> {
-    /// Waits until there is room, and returns the places of up to `n` elements, to be filled: one at least, and no more than
-    /// lie in a row until the end of the ring. Their values are those of earlier elements, or zeros.
+    /// Waits until there is room, and returns the places of up to `n` elements, to be filled: one at least, and no more
+    /// than lie in a row until the end of the ring. Their values are those of earlier elements, or zeros.
     ///
-    /// A call that has got fewer places than `n` gets others after its commit. The places of a call that are not committed
-    /// are returned again by the next one.
+    /// A call that has got fewer places than `n` gets others after its commit. The places of a call that are not
+    /// committed are returned again by the next one.
     ///
-    /// Errors: the receiver was dropped ([`Cause::ChannelDropped`](crate::engine::Cause::ChannelDropped)), which shows at
-    /// the latest when the ring is full; the receiver's elements have another type; the peer has left or died; the time
-    /// limit, after which one may call again. Cost: a few instructions. When this end does not know of room, it reads the
-    /// receiver's counter, one transfer of a cache line.
+    /// Errors: the receiver was dropped ([`Cause::ChannelDropped`](crate::engine::Cause::ChannelDropped)), which shows
+    /// at the latest when the ring is full; the receiver's elements have another type; the peer has left or died; the
+    /// time limit, after which one may call again. Cost: a few instructions. When this end does not know of room, it
+    /// reads the receiver's counter, one transfer of a cache line.
     #[inline(always)]
     pub fn reserve(&mut self, n: usize) -> Result<&mut [T]> {
         if self.core.room() == 0 && n > 0 {
@@ -259,8 +260,9 @@ impl<T: Pod> ChannelSender<T> {
         let (first, count) = (self.core.position() as usize, n.min(self.core.room() as usize));
         self.reserved = count;
         Ok(match &mut self.place {
-            // SAFETY: the ring has the elements, since there is room for them in a row. It stays mapped and allocated until
-            // this end is closed. The receiver does not access them before they are committed, and this borrow ends before.
+            // SAFETY: the ring has the elements, since there is room for them in a row. It stays mapped and allocated
+            // until this end is closed. The receiver does not access them before they are committed, and this borrow
+            // ends before.
             Place::Ring(start) => unsafe { std::slice::from_raw_parts_mut(start.as_ptr().add(first), count) },
             Place::Copy(values) => &mut values[first..first + count],
             Place::Unknown => &mut [],
@@ -294,8 +296,8 @@ impl<T: Pod> ChannelSender<T> {
     /// Makes the first `n` of the reserved places visible to the receiver, as elements. Several commits may follow one
     /// [`reserve`](ChannelSender::reserve).
     ///
-    /// Errors: fewer are reserved; a rank died. Cost: three stores into one cache line at the receiver; where the ring is
-    /// not reached, a put.
+    /// Errors: fewer are reserved; a rank died. Cost: three stores into one cache line at the receiver; where the ring
+    /// is not reached, a put.
     #[inline(always)]
     pub fn commit(&mut self, n: usize) -> Result<()> {
         if n > self.reserved {
@@ -313,8 +315,8 @@ impl<T: Pod> ChannelSender<T> {
 
     /// Tells the receiver that no more elements come. It still gets those that were committed. Does not wait for it.
     ///
-    /// If the receiver's end was not used yet, any later waiting call of the rank tells it, or the rank when it leaves; the
-    /// slot stays busy until then.
+    /// If the receiver's end was not used yet, any later waiting call of the rank tells it, or the rank when it leaves;
+    /// the slot stays busy until then.
     pub fn finish(self) -> Result<()> {
         ManuallyDrop::new(self).end()
     }
@@ -338,8 +340,9 @@ impl<T: Pod> Drop for ChannelSender<T> {
 
 /// The receiving end of a channel. Made by [`channel_from`] or [`channel_over`].
 ///
-/// If it is dropped, the sender gets an error when it waits for room, and elements that were not read are lost. The ring is
-/// freed when the sender is closed. A thread that panics does not tell the sender, which learns that this rank has died.
+/// If it is dropped, the sender gets an error when it waits for room, and elements that were not read are lost. The
+/// ring is freed when the sender is closed. A thread that panics does not tell the sender, which learns that this rank
+/// has died.
 pub struct ChannelReceiver<T: Pod, S: 'static = Local> {
     /// Taken when this is dropped.
     core: ManuallyDrop<Receiver>,
@@ -359,12 +362,12 @@ impl<T: Pod, S> fmt::Debug for ChannelReceiver<T, S> {
 }
 
 impl<T: Pod, S> ChannelReceiver<T, S> {
-    /// Waits until there is an element, and returns all elements that lie in a row until the end of the ring. Returns no
-    /// element when the sender has finished and all elements were released.
+    /// Waits until there is an element, and returns all elements that lie in a row until the end of the ring. Returns
+    /// no element when the sender has finished and all elements were released.
     ///
     /// Errors: the sender's elements have another type; the peer died, or left without having finished; the time limit,
-    /// after which one may call again. Cost: a few instructions. When this end does not know of an element, it reads the
-    /// sender's counter, one transfer of a cache line.
+    /// after which one may call again. Cost: a few instructions. When this end does not know of an element, it reads
+    /// the sender's counter, one transfer of a cache line.
     #[inline(always)]
     pub fn peek(&mut self) -> Result<&[T]> {
         if self.core.available() == 0 {
@@ -373,7 +376,8 @@ impl<T: Pod, S> ChannelReceiver<T, S> {
         Ok(self.elements())
     }
 
-    /// Like [`peek`](ChannelReceiver::peek). Returns `None` if there is no element now, and the sender has not finished.
+    /// Like [`peek`](ChannelReceiver::peek). Returns `None` if there is no element now, and the sender has not
+    /// finished.
     pub fn try_peek(&mut self) -> Result<Option<&[T]>> {
         if self.core.available() == 0 && !self.core.try_element()? {
             return Ok(None);
@@ -408,9 +412,9 @@ impl<T: Pod, S> ChannelReceiver<T, S> {
     #[inline(always)]
     fn elements(&self) -> &[T] {
         let (first, count) = (self.core.position() as usize, self.core.available() as usize);
-        // SAFETY: the elements were committed and not released, and lie in a row in the ring, which this end owns: after
-        // it has returned the ring there are none. The sender does not write them before they are released, and this borrow
-        // ends before.
+        // SAFETY: the elements were committed and not released, and lie in a row in the ring, which this end owns:
+        // after it has returned the ring there are none. The sender does not write them before they are released, and
+        // this borrow ends before.
         unsafe { std::slice::from_raw_parts(self.start.add(first), count) }
     }
 
@@ -422,11 +426,11 @@ impl<T: Pod, S> ChannelReceiver<T, S> {
         self.core.release(n as u64)
     }
 
-    /// Ends the channel and returns the ring. Tells the sender that nobody reads any more, as a drop does, and waits until the
-    /// sender has finished or was dropped. Elements that were not released are lost.
+    /// Ends the channel and returns the ring. Tells the sender that nobody reads any more, as a drop does, and waits
+    /// until the sender has finished or was dropped. Elements that were not released are lost.
     ///
-    /// Errors: the peer has left without having finished, or died; the time limit: one may call again; the ring was returned
-    /// already.
+    /// Errors: the peer has left without having finished, or died; the time limit: one may call again; the ring was
+    /// returned already.
     pub fn free(&mut self) -> Result<Array<T, S>> {
         let returned =
             || Error::new(Cause::AlreadyReturned { what: "the ring" }).in_call(|| "free(channel)".into());

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::any::type_name;
 use tasuki_core::base::ValueKind;
-use tasuki_message::TypedSlot;
+use tasuki_message::{Context, TypedSlot};
 
 /// A value of a serde type as the argument or the result of a [`Handler`](crate::Handler). Needs the cargo feature
 /// `serde`.
@@ -73,6 +73,14 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Cause> {
 
 pub(crate) fn typed<T: 'static>(slot: Slot) -> TypedSlot {
     TypedSlot { slot: slot.word(), kind: ValueKind::of_object::<T>() }
+}
+
+/// Returns the member that sends an object. Error: there is none.
+pub(crate) fn sender_of(messages: &Context, from: impl Peer, call: &'static str) -> Result<Rank> {
+    place_of(messages, from, call)?.ok_or_else(|| {
+        let text = "an object from None: nobody sends one";
+        messages.worker().fault(Cause::Argument(text.into()), || call.into())
+    })
 }
 
 /// Decodes a message, which was taken.
@@ -147,10 +155,7 @@ impl Communicator {
         slot: Slot,
     ) -> Result<(T, Received)> {
         let (messages, _limit) = (self.messages(), self.limited());
-        let Some(place) = place_of(messages, from, "recv_object")? else {
-            let text = "an object from None: nobody sends one";
-            return Err(messages.worker().fault(Cause::Argument(text.into()), || "recv_object".into()));
-        };
+        let place = sender_of(messages, from, "recv_object")?;
         let received = receive_vec::<u8>("recv_object", messages, place, typed::<T>(slot));
         let (bytes, got) = received.map_err(|error| about(from, not_received::<Object<T>>(error)))?;
         let failed = |cause| messages.call_failed(cause, ("recv_object", false), place, got.slot);

@@ -1,7 +1,7 @@
 //! Objects on their way: what `isend_object` and `irecv_object` return.
 
 use crate::member::{about, place_of};
-use crate::message::object::{decode_message, encode, one, typed};
+use crate::message::object::{decode_message, encode, one, sender_of, typed};
 use crate::message::request::{RecvRequest, SendRequest};
 use crate::message::slot::{Slot, not_received, not_sent};
 use crate::message::{Object, Peer};
@@ -11,8 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::marker::PhantomData;
 use std::task::{self, Poll};
-use std::time::Duration;
-use tasuki_core::base::{Cause, Rank};
+use tasuki_core::base::Rank;
 
 /// A send of an object that was begun by [`Communicator::isend_object`]. It has a copy of the value, encoded.
 ///
@@ -107,10 +106,7 @@ impl Communicator {
         slot: Slot,
     ) -> Result<ObjectRecvRequest<T>> {
         let messages = self.messages();
-        let Some(place) = place_of(messages, from, "irecv_object")? else {
-            let text = "an object from None: nobody sends one";
-            return Err(messages.worker().fault(Cause::Argument(text.into()), || "irecv_object".into()));
-        };
+        let place = sender_of(messages, from, "irecv_object")?;
         let receive = RecvRequest::of_any_length(messages, Some(place), (slot, typed::<T>(slot)));
         let receive = receive.map_err(|error| about(from, not_received::<Object<T>>(error)))?;
         Ok(ObjectRecvRequest { receive, communicator: self.clone(), from: place, of: PhantomData })
@@ -140,11 +136,6 @@ impl<T> Request for ObjectSendRequest<T> {
 
     fn wait(&mut self) -> Result<()> {
         self.send.wait().map(drop).map_err(not_sent::<Object<T>>)
-    }
-
-    fn wait_timeout(&mut self, limit: Duration) -> Result<Option<()>> {
-        let sent = self.send.wait_timeout(limit).map_err(not_sent::<Object<T>>)?;
-        Ok(sent.map(drop))
     }
 
     fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {

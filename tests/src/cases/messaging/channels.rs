@@ -53,7 +53,8 @@ fn check<T: Pod, S>(from: &mut ChannelReceiver<T, S>, first: u64, most: usize) -
     Ok(Some(count))
 }
 
-/// Sends `count` elements to the next rank while it receives as many from the previous one, in portions of up to `portion`.
+/// Sends `count` elements to the next rank while it receives as many from the previous one, in portions of up to
+/// `portion`.
 fn both_ways<T: Pod>(job: &Job, slot: Slot, capacity: usize, count: u64, portion: usize) -> Result<()> {
     let world = job.world();
     let mut from = channel_from::<T>(world, previous(job), slot, capacity)?;
@@ -229,8 +230,8 @@ pub fn e_channels_of_members(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// A receiver that is dropped before, during or after the handshake, or with elements in the ring, ends the sender, and all
-/// memory comes back.
+/// A receiver that is dropped before, during or after the handshake, or with elements in the ring, ends the sender, and
+/// all memory comes back.
 pub fn e5_receivers_are_dropped(job: &Job) -> Result<()> {
     let (world, slot) = (job.world(), Slot(2));
     let peer = Rank(job.size() - 1);
@@ -292,8 +293,8 @@ fn settle(job: &Job, before: u64) -> Result<()> {
     Ok(())
 }
 
-/// A sender that is dropped before, during or after the handshake, or with elements that were not read: the receiver gets
-/// them, and then the end.
+/// A sender that is dropped before, during or after the handshake, or with elements that were not read: the receiver
+/// gets them, and then the end.
 pub fn e5_senders_are_dropped(job: &Job) -> Result<()> {
     let (world, slot) = (job.world(), Slot(2));
     let peer = Rank(job.size() - 1);
@@ -415,7 +416,8 @@ pub fn e_types_of_channels_differ(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Waits end at the limit of the handle or of the rank, at each stage, and the channel goes on as if nothing had happened.
+/// Waits end at the limit of the handle or of the rank, at each stage, and the channel goes on as if nothing had
+/// happened.
 pub fn e_limits_of_channels(job: &Job) -> Result<()> {
     let late = |outcome: Result<()>, call: &str| {
         drop(refused(job, outcome, ErrorKind::TimedOut, &[call, "timed out"]))
@@ -497,8 +499,8 @@ pub fn e_channels_are_awaited(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Rings in memory of the program: an array of the rank, and its part of one of all ranks. They come back with the elements
-/// in them.
+/// Rings in memory of the program: an array of the rank, and its part of one of all ranks. They come back with the
+/// elements in them.
 pub fn e_rings_of_the_program(job: &Job) -> Result<()> {
     let world = job.world();
     let (own, symmetric) = (job.alloc_local::<u64>(3)?, job.alloc::<[u64; 6]>(5)?);

@@ -168,6 +168,8 @@ macro_rules! each_case {
             Everywhere "G3-5" 2..=3 messages::g3_the_send_buffer_holds_unreceived_messages;
             Everywhere "G1" 2..=3 message_requests::g1_a_slot_is_busy_until_it_is_waited_for;
             Everywhere "G2" 2..=3 messages::g2_a_send_waits_for_its_receive;
+            Everywhere "G3" 2..=3 messages::g3_receives_of_any_slot_take_the_oldest;
+            Everywhere "G3" 2..=3 messages::g3_buffered_messages_arrive_while_their_sender_computes;
             Everywhere "G3" 2..=2 messages::g3_sends_in_time_are_not_buffered;
             Everywhere "G4" 2..=2 messages::g4_sends_of_job_memory_are_buffered;
             Everywhere "G5" 2..=2 messages::g5_every_call_makes_progress_with_buffered_sends;

@@ -1,10 +1,10 @@
 //! G: single messages and large numbers of messages, and the state after errors of messages.
 
-use crate::exchange::effort;
+use crate::exchange::{effort, is_simulated};
 use crate::expected_error::{misused, refused};
 use crate::leak::forget;
 use crate::pattern;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tasuki::collective::Split;
 use tasuki::engine::Cause;
 use tasuki::message::{check_send_buffer, recv_into, send_from, set_buffered, set_send_buffer, slots};
@@ -147,6 +147,53 @@ pub fn g7_any_slot(job: &Job) -> Result<()> {
         }
     }
     job.barrier()
+}
+
+/// G3: receives of any slot get the messages that a rank has sent without waiting in the order of their sends.
+pub fn g3_receives_of_any_slot_take_the_oldest(job: &Job) -> Result<()> {
+    let world = job.world();
+    for round in 0..effort(job, 50, 5) as u64 {
+        if job.rank() == 0 {
+            // The slots fall, so that neither their numbers nor the places of their messages give the order.
+            for number in 0..20 {
+                world.send(&[round, number], Rank(1), Slot(40 - number as usize))?;
+            }
+        }
+        job.barrier()?;
+        if job.rank() == 1 {
+            for number in 0..20 {
+                let mut got = [0; 2];
+                let received = world.recv(&mut got, Rank(0), Slot::ANY)?;
+                assert_eq!((got, received.slot), ([round, number], Slot(40 - number as usize)));
+            }
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// G3: a buffered message arrives although its sender makes no call. (A simulated thread cannot sleep meanwhile.)
+pub fn g3_buffered_messages_arrive_while_their_sender_computes(job: &Job) -> Result<()> {
+    if is_simulated(job) {
+        return Ok(());
+    }
+    let (world, arrived) = (job.world(), job.signal()?);
+    for (round, len) in (1..).zip([1, 48, 5000]) {
+        if job.rank() == 0 {
+            world.send(&vec![7_u8; len], Rank(1), Slot(0))?;
+            let begun = Instant::now();
+            while arrived.value() < round && begun.elapsed() < Duration::from_secs(20) {
+                std::thread::sleep(Duration::from_micros(100)); // no call of the library but a look at the signal
+            }
+            assert!(arrived.value() == round, "{len} bytes have waited for a call of their sender");
+        } else if job.rank() == 1 {
+            std::thread::sleep(Duration::from_millis(2)); // the send is buffered by now
+            world.recv(&mut vec![0_u8; len], Rank(0), Slot(0))?;
+            job.raise(arrived.on(Rank(0)), 1)?;
+        }
+        job.barrier()?;
+    }
+    Ok(())
 }
 
 /// G2: a send without buffering does not return before its receive is posted.

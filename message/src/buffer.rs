@@ -4,7 +4,9 @@ use crate::strided::{StridedBuffer, StridedUse};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use tasuki_core::base::Cause;
-use tasuki_core::engine::{BufferUse, BufferView, CachePolicy, RevocableBuffer, Started, StridedView, Worker};
+use tasuki_core::engine::{
+    BufferUse, BufferView, CachePolicy, RevocableBuffer, Started, StridedView, Worker,
+};
 use tasuki_core::segment::GlobalAddress;
 
 /// Memory that a message is read from or written to.

@@ -27,7 +27,10 @@ struct StagedPart {
 impl fmt::Debug for StridedBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let StridedBuffer { buffer, layout, .. } = self;
-        f.debug_struct("StridedBuffer").field("buffer", buffer).field("layout", layout).finish_non_exhaustive()
+        f.debug_struct("StridedBuffer")
+            .field("buffer", buffer)
+            .field("layout", layout)
+            .finish_non_exhaustive()
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::engine::Cause;
 use crate::member::{about, place_of};
-use crate::message::{Incoming, Outgoing, Peer};
 use crate::message::request::{RecvRequest, SendRequest, receive_vec};
 use crate::message::slot::{Received, Slot, not_received, not_sent, received};
+use crate::message::{Incoming, Outgoing, Peer};
 use crate::start::Helper;
 use crate::{Error, Member, Pod, Rank, Request, Result};
 use std::ops::Deref;
@@ -76,7 +76,8 @@ impl Communicator {
         self.inner.size()
     }
 
-    /// Sends values to `to` on a slot. A send to `None` returns at once ([`Peer`]).
+    /// Sends values to `to` on a slot: any [`Data`](crate::collective::Data), or
+    /// [`Strided`](crate::message::Strided) values. A send to `None` returns at once ([`Peer`]).
     ///
     /// Returns when `values` may be reused: the receive was posted and the values are in place, or in a ring on their
     /// way; or the message was buffered. If the receiver withdraws its receive at that moment, the message may still
@@ -103,8 +104,9 @@ impl Communicator {
         values.send_by(self.messages(), to, slot)
     }
 
-    /// Receives values from `from` on a slot, or on any slot ([`Slot::ANY`]). A receive from `None` returns at once
-    /// ([`Peer`]).
+    /// Receives values from `from` on a slot, or on any slot ([`Slot::ANY`]), into any
+    /// [`Data`](crate::collective::Data), or into [`StridedMut`](crate::message::StridedMut) values. A receive from `None`
+    /// returns at once ([`Peer`]).
     ///
     /// Returns when all values of the message are in `into`. Errors: the slot is busy or out of range; the message
     /// has more values than `into` has room for (nothing is written, and the sender gets an error, too); the peer

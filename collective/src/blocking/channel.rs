@@ -157,9 +157,7 @@ impl CollectiveChannel {
                 blocks.read(0, line);
                 self.send_now(line, to)
             }
-            None => {
-                self.send_long(blocks.len(), to, || self.context.send_strided(blocks, to, LONG.into()))
-            }
+            None => self.send_long(blocks.len(), to, || self.context.send_strided(blocks, to, LONG.into())),
         }
     }
 

@@ -75,8 +75,7 @@ impl Communicator {
         gets: &[StridedView<'_>],
     ) -> Result<()> {
         let (out, into) = (counts_of::<T>(gives), counts_of::<T>(gets));
-        let (word, signature) =
-            words_of::<T>(VectorCall::NeighborAlltoall, out.iter().sum(), Rank(0));
+        let (word, signature) = words_of::<T>(VectorCall::NeighborAlltoall, out.iter().sum(), Rank(0));
         let call = || self.call_of(word);
         let blocks = self.strided_neighbour_blocks(with, &out, &into);
         let blocks = blocks.map_err(|cause| self.refuse_call(cause, word))?;

@@ -2,8 +2,8 @@
 
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Worker;
-use tasuki_core::node::park::WakeMode;
 use tasuki_core::fabric::{DirectCell, DirectLine, LinePayload, Refused, SignalCell, SignalLine};
+use tasuki_core::node::park::WakeMode;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 

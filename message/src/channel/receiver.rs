@@ -13,9 +13,9 @@ use std::task::{Poll, Waker};
 use std::thread::panicking;
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::node::node_state::RankStage;
 use tasuki_core::engine::{Awaited, AwaitedCondition, Condition, RevocableBuffer, WaitEvent, Worker};
 use tasuki_core::fabric::LinePayload;
+use tasuki_core::node::node_state::RankStage;
 use tasuki_core::segment::GlobalAddress;
 
 /// The receiving end of a channel, in numbers of elements. The caller has their memory.

@@ -58,9 +58,8 @@ impl Context {
     #[inline]
     fn copy_into_ring(&self, bytes: impl ValueView, at: MatchedSlot<'_>, span: RingSpan) -> bool {
         for chunk in 0..span.chunking.chunks() {
-            let is_announced =
-                bytes.copy_out(&self.worker, span.chunking.part(chunk), span.place(chunk))
-                    && at.announce(span, chunk + 1).is_ok();
+            let is_announced = bytes.copy_out(&self.worker, span.chunking.part(chunk), span.place(chunk))
+                && at.announce(span, chunk + 1).is_ok();
             if !is_announced {
                 debug_assert_eq!(chunk, 0, "the receiver knows of the message");
                 return false;

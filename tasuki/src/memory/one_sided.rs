@@ -9,7 +9,8 @@ use tasuki_collective::allocate;
 use tasuki_core::fabric::{Atomic, AtomicKind, Width};
 
 impl Job {
-    /// Copies `values` to the memory of some rank. The values are in place when it returns.
+    /// Copies `values` to the memory of some rank. They may be [`Strided`](crate::message::Strided). The values are in
+    /// place when it returns.
     ///
     /// Errors: a null, foreign, stale or out-of-range address (then nothing is written); a rank died. Cost: for job
     /// memory, one copy by this rank's processor; for memory that the owner registered, a system call, or a request
@@ -32,7 +33,8 @@ impl Job {
         values.put_by(&self.worker, to.address())
     }
 
-    /// Copies values from the memory of some rank. Errors and cost: those of [`Job::put`]. If a
+    /// Copies values from the memory of some rank, also to [`StridedMut`](crate::message::StridedMut) values. Errors and
+    /// cost: those of [`Job::put`]. If a
     /// value is written meanwhile, the copy may mix its old and new bytes.
     #[inline]
     pub fn get<T: Pod, D: Incoming<Value = T> + ?Sized>(
@@ -74,8 +76,9 @@ impl Job {
     ) -> Result<()> {
         let (at, values) = (to.pointer().address(), values.view());
         let layout = to.layout_to_write();
-        let layout = layout
-            .map_err(|cause| self.worker.fault(cause, || format!("put_strided({} bytes to {at})", values.len())))?;
+        let layout = layout.map_err(|cause| {
+            self.worker.fault(cause, || format!("put_strided({} bytes to {at})", values.len()))
+        })?;
         self.worker.put_strided(at, Some(layout), values)
     }
 
@@ -87,9 +90,9 @@ impl Job {
         values: &mut D,
     ) -> Result<()> {
         let (at, values) = (from.pointer().address(), values.view_mut());
-        let layout = from
-            .layout()
-            .map_err(|cause| self.worker.fault(cause, || format!("get_strided({} bytes from {at})", values.len())))?;
+        let layout = from.layout().map_err(|cause| {
+            self.worker.fault(cause, || format!("get_strided({} bytes from {at})", values.len()))
+        })?;
         self.worker.get_strided(at, Some(layout), values)
     }
 

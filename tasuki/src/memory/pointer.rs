@@ -174,7 +174,8 @@ impl<T> GlobalStrided<T> {
         let bytes = |count: usize| count.saturating_mul(size_of::<T>());
         let GlobalStrided { blocks, block_len, stride, .. } = self;
         StrideLayout::new(blocks, bytes(block_len), bytes(stride)).ok_or_else(|| {
-            let text = format!("{blocks} blocks of {block_len} values at distances of {stride} are in no memory");
+            let text =
+                format!("{blocks} blocks of {block_len} values at distances of {stride} are in no memory");
             Cause::Argument(text)
         })
     }

@@ -6,12 +6,12 @@
 
 use crate::collective::chunked_plan::ChunkedPlan;
 use crate::member::{about, place_of};
-use crate::message::{Incoming, Peer};
 use crate::message::request::SharedValues;
 use crate::message::scope_list::{ScopeList, ScopeMessage, ShortRecv, StartedPlan};
 use crate::message::scope_request::{ScopeRequest, ValueType};
 use crate::message::scope_values::{Kept, ScopeValues};
 use crate::message::slot::{Received, Slot, bytes};
+use crate::message::{Incoming, Peer};
 use crate::onesided::GlobalSlice;
 use crate::{Communicator, Pod, Rank, Result};
 use std::marker::PhantomData;
@@ -184,7 +184,26 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(self.request::<T, ()>(place, slot))
     }
 
-    /// Begins a receive into borrowed values, which the program may not access until the receive has ended.
+    /// Begins a receive into borrowed values, which the program may not access until the receive has ended. A
+    /// [`StridedMut`](crate::message::StridedMut) is made before the scope.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// use tasuki::message::StridedMut;
+    /// tasuki::local(2, |job| {
+    ///     let (peer, mut matrix) = (job.rank_after(1), [[1, 2, 0], [3, 4, 0]]);
+    ///     let ([edge], [mut halo]) =
+    ///         StridedMut::submatrices(matrix.as_flattened_mut(), 3, [[0..2, 1..2]], [[0..2, 2..3]]);
+    ///     job.world().scope(|s| {
+    ///         s.recv(&mut halo, peer, Slot(0))?;
+    ///         s.send(edge, peer, Slot(0))?;
+    ///         s.wait_all()
+    ///     })?;
+    ///     assert_eq!(matrix, [[1, 2, 2], [3, 4, 4]]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline(always)]
     pub fn recv<D: Incoming + ?Sized>(
         &'scope self,

@@ -184,7 +184,8 @@ impl<'a, T: Pod> StridedMut<'a, T> {
         filled: [[Range<usize>; 2]; FILLED],
     ) -> ([Strided<'a, T>; READ], [StridedMut<'a, T>; FILLED]) {
         let matrix_rows = rows_of(matrix.len(), row_len);
-        let rectangle = |[rows, columns]: [Range<usize>; 2]| Rectangle::new((rows, matrix_rows), (columns, row_len));
+        let rectangle =
+            |[rows, columns]: [Range<usize>; 2]| Rectangle::new((rows, matrix_rows), (columns, row_len));
         let (read, filled) = (read.map(rectangle), filled.map(rectangle));
         for (number, one) in filled.iter().enumerate() {
             let mut others = read.iter().chain(&filled[..number]);
@@ -195,7 +196,8 @@ impl<'a, T: Pod> StridedMut<'a, T> {
         // Each value belongs to one submatrix to fill, or to any number of those that are only read.
         let bytes = BufferView::of_mut(bytemuck::cast_slice_mut(matrix));
         let read = read.map(|one| Strided { blocks: one.place(row_len).view::<T>(bytes), of: PhantomData });
-        let fill = |one: Rectangle| StridedMut { blocks: one.place(row_len).view::<T>(bytes), of: PhantomData };
+        let fill =
+            |one: Rectangle| StridedMut { blocks: one.place(row_len).view::<T>(bytes), of: PhantomData };
         (read, filled.map(fill))
     }
 
@@ -402,7 +404,8 @@ impl Rectangle {
     }
 
     fn overlaps(&self, other: &Rectangle) -> bool {
-        let meet = |one: &Range<usize>, other: &Range<usize>| one.start.max(other.start) < one.end.min(other.end);
+        let meet =
+            |one: &Range<usize>, other: &Range<usize>| one.start.max(other.start) < one.end.min(other.end);
         meet(&self.rows, &other.rows) && meet(&self.columns, &other.columns)
     }
 }
@@ -473,7 +476,8 @@ mod tests {
         assert_eq!(matrix[..4], [7, 7, 7, 3]);
         assert!(panics(|| drop(StridedMut::submatrices(&mut matrix, 4, [[0..3, 1..2]], [[1..2, 0..4]]))));
         assert!(panics(|| drop(StridedMut::submatrices(&mut matrix, 4, [], [[0..2, 1..2], [1..3, 0..2]]))));
-        let (_, [mut left, mut right]) = StridedMut::submatrices(&mut matrix, 4, [], [[0..3, 0..1], [0..3, 3..4]]);
+        let (_, [mut left, mut right]) =
+            StridedMut::submatrices(&mut matrix, 4, [], [[0..3, 0..1], [0..3, 3..4]]);
         left.copy_from_slice(&[1, 2, 3]);
         right.copy_from_slice(&[4, 5, 6]);
         assert_eq!((left.as_strided().to_vec(), right.len()), (vec![1, 2, 3], 3));

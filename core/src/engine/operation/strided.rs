@@ -111,7 +111,9 @@ impl Worker {
         for begin in (0..own.len()).step_by(longest) {
             let len = longest.min(own.len() - begin);
             let piece = match bytes {
-                Some(bytes) => self.start_piece(way, at, layout.runs(begin, len), layout.stride(), (bytes, begin)),
+                Some(bytes) => {
+                    self.start_piece(way, at, layout.runs(begin, len), layout.stride(), (bytes, begin))
+                }
                 None => {
                     let staging = RevocableBuffer::zeroed(len);
                     if way == Way::Put {
@@ -142,9 +144,10 @@ impl Worker {
         stride: usize,
         (bytes, mut own): (&Arc<RevocableBuffer>, usize),
     ) -> StartedPiece {
-        let (mut operations, mut unfinished) = (Vec::new(), runs.flat_map(|run| {
-            (0..run.count).map(move |number| (run.at + number * stride, run.block))
-        }));
+        let (mut operations, mut unfinished) = (
+            Vec::new(),
+            runs.flat_map(|run| (0..run.count).map(move |number| (run.at + number * stride, run.block))),
+        );
         let started = bytes.enter().and_then(|used| {
             unfinished.try_for_each(|(there, block)| {
                 let part = own..own + block;

@@ -193,7 +193,13 @@ impl<'v> StridedView<'v> {
     pub fn unpack(self, at: usize, from: BufferView<'_>, len: usize) {
         let mut begin = 0;
         for run in self.layout.runs(at, len) {
-            from.copy_blocks((begin, run.block), self.span, (run.at, self.layout.stride), run.block, run.count);
+            from.copy_blocks(
+                (begin, run.block),
+                self.span,
+                (run.at, self.layout.stride),
+                run.block,
+                run.count,
+            );
             begin += run.block * run.count;
         }
     }
@@ -218,7 +224,8 @@ mod tests {
     fn runs_have_each_packed_byte_once_in_order() {
         for (blocks, block, stride) in [(1, 5, 9), (4, 1, 1), (4, 1, 3), (5, 3, 3), (3, 7, 10), (6, 2, 0)] {
             let layout = StrideLayout::new(blocks, block, stride).unwrap();
-            let all: Vec<usize> = (0..blocks).flat_map(|number| number * stride..number * stride + block).collect();
+            let all: Vec<usize> =
+                (0..blocks).flat_map(|number| number * stride..number * stride + block).collect();
             assert_eq!(layout.len(), all.len());
             assert_eq!(Some(layout.span()), all.last().map(|last| last + 1));
             for at in 0..=all.len() {
@@ -233,7 +240,8 @@ mod tests {
     #[test]
     fn pairs_have_each_packed_byte_once_in_order() {
         let layouts = [(1, 12, 12), (12, 1, 3), (4, 3, 3), (3, 4, 9), (6, 2, 5), (2, 6, 7), (4, 3, 8)];
-        let layouts = layouts.map(|(blocks, block, stride)| StrideLayout::new(blocks, block, stride).unwrap());
+        let layouts =
+            layouts.map(|(blocks, block, stride)| StrideLayout::new(blocks, block, stride).unwrap());
         for (one, other) in layouts.iter().flat_map(|one| layouts.iter().map(move |other| (*one, *other))) {
             let of = |side: usize| -> Vec<usize> {
                 let places = |pairs: BlockPairs| {
@@ -252,7 +260,13 @@ mod tests {
     fn layouts_without_bytes_and_beyond_all_memory() {
         for (blocks, block) in [(0, 4), (4, 0)] {
             let layout = StrideLayout::new(blocks, block, usize::MAX).unwrap();
-            assert!(layout.packed().is_empty() && layout.is_empty() && layout.is_contiguous() && layout.span() == 0 && layout.len() == 0);
+            assert!(
+                layout.packed().is_empty()
+                    && layout.is_empty()
+                    && layout.is_contiguous()
+                    && layout.span() == 0
+                    && layout.len() == 0
+            );
             assert_eq!(layout.runs(0, 0).count(), 0);
         }
         assert_eq!(StrideLayout::new(3, 1, usize::MAX / 2), None);
@@ -287,8 +301,9 @@ mod tests {
             let span = BufferView::of(&bytes[begin..begin + layout.span()]);
             let mut packed = vec![0; layout.len()];
             StridedView::new(span, layout).read(0, &mut packed);
-            let expected: Vec<u8> =
-                (0..7).flat_map(|number| (0..8).map(move |byte| (begin + number * 24 + byte) as u8)).collect();
+            let expected: Vec<u8> = (0..7)
+                .flat_map(|number| (0..8).map(move |byte| (begin + number * 24 + byte) as u8))
+                .collect();
             assert_eq!(packed, expected);
         }
     }

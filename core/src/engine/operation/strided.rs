@@ -187,10 +187,11 @@ impl Worker {
     fn finish(&self, piece: StartedPiece, own: StridedView<'_>, action: &Operation) -> Result<()> {
         let fault = |cause| self.fault(cause, || action.to_string());
         let StartedPiece { unpacks, operations, failed } = piece;
-        let all = operations.into_iter().fold(Ok(()), |all: Result<()>, operation| {
+        let mut all = Ok(());
+        for operation in operations {
             let ended = self.outcome(operation, action).map(drop); // also after a failure: all of them end
-            all.and(ended)
-        });
+            all = all.and(ended);
+        }
         all.and(failed.map_or(Ok(()), |cause| Err(fault(cause))))?;
         if let Some((begin, staging)) = unpacks {
             own.unpack(begin, staging.enter().map_err(fault)?.view(), staging.len());

@@ -514,7 +514,7 @@ pub fn i_neighbours_exchange_strided_edges(job: &Job) -> Result<()> {
             };
             let mut tile = filled(job.rank().0);
             let (edges, mut halos) = StridedMut::edges_and_halos(&mut tile, width, halo);
-            if job.rank().0 % 2 == 0 {
+            if job.rank().0.is_multiple_of(2) {
                 grid.neighbor_alltoall((&edges[..], &mut halos[..]))?;
             } else {
                 let blocks: Blocks<u64> = edges.iter().map(Strided::to_vec).collect();

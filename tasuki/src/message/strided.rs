@@ -471,11 +471,11 @@ mod tests {
     #[test]
     fn blocks_to_fill_do_not_overlap() {
         let mut matrix = MATRIX;
-        assert!(panics(|| drop(StridedMut::new(&mut matrix, 2, 3, 2))));
+        assert!(panics(|| _ = StridedMut::new(&mut matrix, 2, 3, 2)));
         StridedMut::new(&mut matrix, 1, 3, 0).copy_from_slice(&[7; 3]);
         assert_eq!(matrix[..4], [7, 7, 7, 3]);
-        assert!(panics(|| drop(StridedMut::submatrices(&mut matrix, 4, [[0..3, 1..2]], [[1..2, 0..4]]))));
-        assert!(panics(|| drop(StridedMut::submatrices(&mut matrix, 4, [], [[0..2, 1..2], [1..3, 0..2]]))));
+        assert!(panics(|| _ = StridedMut::submatrices(&mut matrix, 4, [[0..3, 1..2]], [[1..2, 0..4]])));
+        assert!(panics(|| _ = StridedMut::submatrices(&mut matrix, 4, [], [[0..2, 1..2], [1..3, 0..2]])));
         let (_, [mut left, mut right]) =
             StridedMut::submatrices(&mut matrix, 4, [], [[0..3, 0..1], [0..3, 3..4]]);
         left.copy_from_slice(&[1, 2, 3]);

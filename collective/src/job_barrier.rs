@@ -1,10 +1,11 @@
 //! The barrier of the job: of all ranks, before and beside communicators. `job.barrier()`, `job.alloc()` and the
 //! registration of handlers use it. It also computes the minimum and the maximum of one value of each rank, by which
-//! ranks check that they have given equal values.
+//! ranks check that they have given equal values, and of the signatures of their calls. If these differ, nobody has
+//! passed the barrier: all ranks exchange lines once more, to find ranks that are in the two calls, and get an error.
 //!
 //! Dissemination: in round k each rank writes a line at the rank 2^k places after it, and waits for a line from the
 //! rank 2^k places before it. After ceil(log2 P) rounds each rank has data from all others. The line carries
-//! the minimum and the maximum of the values known so far. Both stay correct if a value is counted twice.
+//! the minima and the maxima known so far. They stay correct if a value is counted twice.
 //!
 //! Two lines that are used in turn suffice, because the writer of a line is at most one barrier ahead of its reader.
 //! The writer finishes barrier n+1 only after the reader has entered it, and the reader reads the line of barrier n
@@ -12,6 +13,7 @@
 //!
 //! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988).
 
+use crate::failure::job_call::JobCallSignature;
 use std::sync::Mutex;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Worker;
@@ -31,13 +33,42 @@ pub struct MinMax {
     pub busy: bool,
 }
 
-impl MinMax {
-    fn with(self, [least, most, busy]: [u64; 3]) -> MinMax {
-        MinMax { least: self.least.min(least), most: self.most.max(most), busy: self.busy || busy != 0 }
+/// What a line of the barrier carries: what its writer knows of the ranks so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Known {
+    values: MinMax,
+    /// The least and the largest signature. After ranks were found in different calls: the least and the largest rank
+    /// in the call with the largest signature; the values are the ranks in that with the least.
+    calls: [u64; 2],
+}
+
+/// The words of a line.
+type Words = [u64; 5];
+
+impl Known {
+    fn of(value: u64, busy: bool, call: JobCallSignature) -> Known {
+        Known { values: MinMax { least: value, most: value, busy }, calls: [call.bits(); 2] }
     }
 
-    fn words(self) -> [u64; 3] {
-        [self.least, self.most, u64::from(self.busy)]
+    /// This rank, as one that is in those of the two calls.
+    fn of_rank(rank: Rank, is_in: [bool; 2]) -> Known {
+        let [(least, most), (call_least, call_most)] =
+            is_in.map(|is_in| if is_in { (rank.0 as u64, rank.0 as u64) } else { (u64::MAX, 0) });
+        Known { values: MinMax { least, most, busy: false }, calls: [call_least, call_most] }
+    }
+
+    fn with(self, [least, most, call_least, call_most, busy]: Words) -> Known {
+        let MinMax { least: own_least, most: own_most, busy: own_busy } = self.values;
+        let busy = own_busy || busy != 0;
+        Known {
+            values: MinMax { least: own_least.min(least), most: own_most.max(most), busy },
+            calls: [self.calls[0].min(call_least), self.calls[1].max(call_most)],
+        }
+    }
+
+    fn words(self) -> Words {
+        let MinMax { least, most, busy } = self.values;
+        [least, most, self.calls[0], self.calls[1], u64::from(busy)]
     }
 }
 
@@ -59,7 +90,9 @@ struct BarrierState {
     finished: u64,
     /// The round of the next barrier in which this rank has written its line, and what it knew, if its wait in that
     /// round has failed. The next call goes on from there, because the other ranks may have read the line.
-    written: Option<(u32, MinMax)>,
+    written: Option<(u32, Known)>,
+    /// The least and the largest signature, if ranks were in different calls, and have not yet found who.
+    different: Option<[u64; 2]>,
 }
 
 /// The ranks to which a rank writes in a round, and that writes to it.
@@ -88,20 +121,78 @@ impl JobBarrier {
         Ok(JobBarrier { first, rounds, state: Mutex::default() })
     }
 
-    /// Returns the least and largest value of all ranks when all have called it. `call` names the call in errors and
-    /// in `tasuki ps`.
+    /// Returns the least and largest value of all ranks when all have called it. `signature` is that of the call, and
+    /// `call` names it in errors and in `tasuki ps`.
     ///
-    /// Everything that a rank wrote before its call is visible to every rank after the call. Returns an error if
-    /// another thread of this rank is in a barrier, if a rank dies, or if one leaves instead of coming. Costs
-    /// ceil(log2 P) lines written and as many waits.
-    pub fn agree(&self, worker: &Worker, value: u64, call: &str) -> Result<MinMax> {
+    /// Everything that a rank wrote before its call is visible to every rank after the call. Returns an error on all
+    /// ranks if their signatures differ; they are then still in step. Also returns an error if another thread of this
+    /// rank is in a barrier, if a rank dies, or if one leaves instead of coming. Costs ceil(log2 P) lines written and as
+    /// many waits.
+    pub fn agree(
+        &self,
+        worker: &Worker,
+        signature: JobCallSignature,
+        value: u64,
+        call: &str,
+    ) -> Result<MinMax> {
         worker.check().map_err(|cause| worker.fault(cause, || call.into()))?;
         let Ok(mut state) = self.state.try_lock() else {
             return Err(worker.fault(Cause::AnotherCall, || call.into()));
         };
         worker.settle(&|| call.into())?; // the lines of the barrier could overtake earlier puts
+        loop {
+            if state.different.is_none() {
+                let known =
+                    self.exchange(worker, &mut state, Known::of(value, !worker.is_idle(), signature), call)?;
+                if known.calls[0] == known.calls[1] {
+                    return Ok(known.values);
+                }
+                state.different = Some(known.calls);
+            }
+            // Lines of a call that was ended by a failure of the world may differ from all calls that go on now.
+            if let Some(found) = self.find_different(worker, &mut state, signature, call)? {
+                return Err(worker.fault(found, || call.into()));
+            }
+        }
+    }
+
+    /// Finds ranks that are in the two calls. All ranks do, after their signatures have differed. None: no rank is in
+    /// one of them any more.
+    #[cold]
+    fn find_different(
+        &self,
+        worker: &Worker,
+        state: &mut BarrierState,
+        own: JobCallSignature,
+        call: &str,
+    ) -> Result<Option<Cause>> {
+        let calls = state.different.unwrap_or_default().map(JobCallSignature::from_bits);
+        let own_part = Known::of_rank(worker.rank(), calls.map(|call| call == own));
+        let Known { values, calls: of_largest } = self.exchange(worker, state, own_part, call)?;
+        state.different = None;
+        let mut ranks = [([values.least, values.most], calls[0]), (of_largest, calls[1])];
+        if ranks.iter().any(|([first, last], _)| first > last) {
+            return Ok(None);
+        }
+        ranks.sort_by_key(|([first, _], _)| *first);
+        let who = |[first, last]: [u64; 2]| {
+            let others = if first == last { "" } else { " and others" };
+            format!("rank {first}{others}")
+        };
+        let [(one, in_one), (other, in_other)] = ranks;
+        let here = if calls.contains(&own) { String::new() } else { format!(", this one in {own}") };
+        let text = format!(
+            "the ranks are in different calls of the job: {} in {in_one}, {} in {in_other}{here}",
+            who(one),
+            who(other)
+        );
+        let peer = if in_one == own { other[0] } else { one[0] };
+        Ok(Some(Cause::mismatch(Some(peer as usize), text)))
+    }
+
+    /// Exchanges lines with all ranks. Returns what all of them have given.
+    fn exchange(&self, worker: &Worker, state: &mut BarrierState, own: Known, call: &str) -> Result<Known> {
         let instance = state.finished + 1;
-        let own = MinMax { least: value, most: value, busy: !worker.is_idle() };
         let (first, mut known) = state.written.unwrap_or((0, own));
         for round in first..self.rounds {
             let partners = Partners::of(worker, round);
@@ -114,7 +205,8 @@ impl JobBarrier {
                 worker.fabric().own_signal(signal).map_err(|cause| worker.fault(cause, || call.into()))?;
             known = known.with(self.receive(worker, cell, partners.before, instance, call)?);
         }
-        *state = BarrierState { finished: instance, written: None };
+        state.finished = instance;
+        state.written = None;
         Ok(known.with(own.words()))
     }
 
@@ -124,7 +216,7 @@ impl JobBarrier {
         to: Rank,
         signal: u32,
         instance: u64,
-        words: [u64; 3],
+        words: Words,
         call: &str,
     ) -> Result<()> {
         let at = GlobalAddress::new(to, signal_offset(signal));
@@ -150,7 +242,7 @@ impl JobBarrier {
         from: Rank,
         instance: u64,
         call: &str,
-    ) -> Result<[u64; 3]> {
+    ) -> Result<Words> {
         worker.wait_signal(cell, instance, Some(from), &|| call.into())?;
         cell.read_payload(worker.fabric(), instance).ok_or_else(|| {
             worker.fault(

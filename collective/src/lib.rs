@@ -26,7 +26,7 @@ mod quiesce;
 
 pub use blocking::vector::{BlockLengths, allocate};
 pub use communicator::Communicator;
-pub use failure::job_call::JobCall;
+pub use failure::job_call::{JobCall, JobCallSignature};
 pub use fuzzy_barrier::{FUZZY_MAX, FuzzyBarrier};
 pub use job_barrier::{JobBarrier, MinMax};
 pub use neighbourhood::Neighbourhood;

@@ -190,10 +190,13 @@ impl Context {
     /// receive.
     pub(crate) fn buffered(&self, operation: &Arc<MessageOp>, call: CallInfo) -> Result<bool> {
         let (bank, index) = (&operation.bank, operation.index);
-        let bytes = operation.copied(&self.worker).map_err(|cause| self.fault(cause, call))?;
-        let state = bank.state(index);
-        let taken = self.progress.buffered.take(bytes.len() as u64, state);
+        let (state, len) = (bank.state(index), operation.send_len(&self.worker));
+        let taken = self.progress.buffered.take(len, state);
         let Some(room) = taken.map_err(|cause| self.fault(cause, call))? else { return Ok(false) };
+        let bytes = operation.copied(&self.worker).map_err(|cause| {
+            self.progress.buffered.free(room, state);
+            self.fault(cause, call)
+        })?;
         let buffered = MessageOp::buffered(
             (&self.progress.rings, bank, index),
             (bytes, call.kind),
@@ -201,6 +204,7 @@ impl Context {
             operation.predecessor(),
         );
         self.progress.add(&buffered);
+        self.progress.ensure_buffered_leave(&self.worker);
         self.worker.notify_own_helper();
         Ok(true)
     }

@@ -203,14 +203,15 @@ impl Context {
         self.begin_receive(MessageBuffer::OnArrival(into), self.from("irecv_vec", from, slot), false)
     }
 
-    /// Receives a message of any length. Blocks.
+    /// Receives a message of any length, by a call of that name. Blocks.
     pub fn recv_vec(
         self: &Arc<Self>,
+        name: &'static str,
         into: Arc<ArrivalBuffer>,
         from: Rank,
         slot: TypedSlot,
     ) -> Result<Received> {
-        let call = self.from("recv_vec", from, slot);
+        let call = self.from(name, from, slot);
         self.begin_receive(MessageBuffer::OnArrival(into), call, true)?.take(&mut [])
     }
 
@@ -578,6 +579,9 @@ impl Drop for PendingSend {
         match &self.operation {
             Some(operation) if !matches!(self.buffered, Some(Ok(()))) => {
                 operation.set_waker(None);
+                if matches!(self.buffered, Some(Err(_))) {
+                    self.context.resume(operation); // it was not buffered, and goes on as a send that waits
+                }
                 operation.detach();
             }
             _ => self.bank.state(self.index).sending.set_idle(),

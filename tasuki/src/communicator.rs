@@ -168,7 +168,7 @@ impl Communicator {
             return Ok((Vec::new(), Received::nothing(slot)));
         };
         let _limit = self.limited();
-        let got = receive_vec(self.messages(), place, slot.of::<T>());
+        let got = receive_vec("recv_vec", self.messages(), place, slot.of::<T>());
         let (values, got) = got.map_err(|error| about(from, not_received::<T>(error)))?;
         Ok((values, received::<T>(self.messages(), got)?))
     }
@@ -261,7 +261,8 @@ impl Communicator {
     /// errors: those of [`recv_vec`](Self::recv_vec).
     pub fn irecv_vec<T: Pod>(&self, from: impl Peer, slot: Slot) -> Result<RecvRequest<T>> {
         let place = place_of(self.messages(), from, "irecv_vec")?;
-        RecvRequest::of_any_length(self.messages(), place, slot).map_err(|error| about(from, error))
+        RecvRequest::of_any_length(self.messages(), place, (slot, slot.of::<T>()))
+            .map_err(|error| about(from, error))
     }
 
     /// Sends values to one member, and receives from one, which may be the same member, on the same slot. Neither waits

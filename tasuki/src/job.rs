@@ -7,10 +7,11 @@ use crate::memory::array::Array;
 use crate::onesided::{GlobalAddress, LocalArray};
 use crate::signal::Signal;
 use crate::start::{Helper, RankOptions};
-use crate::{Pod, Rank, Result};
+use crate::{Member, Pod, Rank, Result};
+use std::any::type_name;
 use std::sync::Arc;
 use std::time::Duration;
-use tasuki_collective::{JobBarrier, JobCall, MinMax};
+use tasuki_collective::{JobBarrier, JobCallSignature, MinMax};
 use tasuki_core::base::Cause;
 use tasuki_core::engine::{LimitGuard, Worker, in_one_call};
 use tasuki_core::segment::check_available;
@@ -28,6 +29,9 @@ pub struct Job {
     pub(crate) helper: Arc<Helper>,
     limit: Option<Duration>,
 }
+
+/// A collective call of the job, as ranks compare it and as errors name it.
+type CallOfJob<'c> = (JobCallSignature, &'c str);
 
 /// Bytes of a rank's send buffer, unless `TASUKI_SEND_BUFFER` says otherwise.
 const SEND_BUFFER: u64 = 4 << 20;
@@ -167,12 +171,13 @@ impl Job {
 
     /// Allocates `count` zeroed values on every rank.
     ///
-    /// Collective ([rules](crate::collective#rules)), with the same count on all ranks. The memory is backed when the
+    /// Collective ([rules](crate::collective#rules)), with the same type and count on all ranks. The memory is backed when the
     /// call returns, so that a later access cannot fail for lack of memory. Each rank frees its part when it drops its
     /// [`Array`].
     ///
-    /// Errors: `count` is 0 or differs between ranks; the machine, the container or the address range has no room.
-    /// After an error no rank has allocated. Cost: two barriers and a system call.
+    /// Errors: `count` is 0; type or count differ between ranks, or other ranks are in a barrier of the job; the
+    /// machine, the container or the address range has no room. After an error no rank has allocated. Cost: two
+    /// barriers and a system call.
     ///
     /// ```
     /// tasuki::local(2, |job| {
@@ -187,17 +192,17 @@ impl Job {
     /// ```
     pub fn alloc<T: Pod>(&self, count: usize) -> Result<Array<T>> {
         let (_limit, _call) = (self.limited(), in_one_call());
-        let call = format!("alloc({count} x {} bytes)", size_of::<T>());
+        let call = (JobCallSignature::alloc::<T>(count), &*format!("alloc({count} x {})", type_name::<T>()));
         let bytes = bytes_of::<T>(count);
-        self.agree_on_size(*bytes.as_ref().unwrap_or(&0), &call)?;
-        let bytes = bytes.map_err(|error| error.in_call(|| call.clone()).on_rank(self.rank()))?;
+        self.agree_on_size(*bytes.as_ref().unwrap_or(&0), call)?;
+        let bytes = bytes.map_err(|error| error.in_call(|| call.1.into()).on_rank(self.rank()))?;
         let taken = match self.worker.registry().allocate_symmetric(bytes) {
-            Ok(None) => self.freed_address(bytes, &call)?,
+            Ok(None) => self.freed_address(bytes, call)?,
             Ok(Some(start)) => Ok(start),
             Err(error) => Err(error),
         };
         let taken = taken.and_then(|start| map(&self.worker, start, bytes));
-        Ok(Array::new(self.worker.clone(), self.unanimous(taken, &call)?, count))
+        Ok(Array::new(self.worker.clone(), self.unanimous(taken, call)?, count))
     }
 
     /// Makes a signal: a counter on every rank that only grows.
@@ -214,10 +219,11 @@ impl Job {
     /// after it.
     ///
     /// Collective ([rules](crate::collective#rules)): barriers and allocations of the job are blocking calls of the
-    /// world. Error, besides failures: another thread of this rank is in a barrier or allocation. Cost: ceil(log2 P)
-    /// signals sent and awaited.
+    /// world. Errors, besides failures: another thread of this rank is in a barrier or allocation; other ranks are in an
+    /// allocation of the job, and then all ranks get an error, and may go on. Cost: ceil(log2 P) signals sent and
+    /// awaited.
     pub fn barrier(&self) -> Result<()> {
-        self.agree(JobCall::Barrier, 0, "job.barrier()").map(drop)
+        self.agree((JobCallSignature::BARRIER, "job.barrier()"), 0).map(drop)
     }
 
     /// The rank `steps` after this one, counted around the end. Negative steps go back.
@@ -235,12 +241,12 @@ impl Job {
     ///
     /// Not collective. Errors: `count` is 0; there is no room. Cost: a system call.
     pub fn alloc_local<T: Pod>(&self, count: usize) -> Result<LocalArray<T>> {
-        allocate_part(&self.worker, count, &|| format!("alloc_local({count} x {} bytes)", size_of::<T>()))
+        allocate_part(&self.worker, count, &|| format!("alloc_local({count} x {})", type_name::<T>()))
     }
 
     /// Allocates `count` zeroed values on every member of a communicator.
     ///
-    /// Collective on that communicator ([rules](crate::collective#rules)), with the same count on all members. Each
+    /// Collective on that communicator ([rules](crate::collective#rules)), with the same type and count on all members. Each
     /// member frees its part when it drops its [`Array`].
     ///
     /// Errors: those of [`Job::alloc`], on all members; the communicator belongs to another job, and has then failed.
@@ -262,21 +268,28 @@ impl Job {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn alloc_on<T: Pod>(&self, members: &Communicator, count: usize) -> Result<Array<T>> {
-        let call = || format!("alloc_on({count} x {} bytes, {})", size_of::<T>(), members.inner().name());
+        let call = || format!("alloc_on({count} x {}, {})", type_name::<T>(), members.inner().name());
         if !Arc::ptr_eq(members.messages().worker(), &self.worker) {
             let cause = Cause::Argument("the communicator belongs to another job".into());
             return Err(members.inner().refuse(cause, "alloc_on", &call));
         }
         let own: Result<Array<T>> = allocate_part(&self.worker, count, &call);
         let start = own.as_ref().map_or(GlobalAddress::NULL, |part| part.pointer().address());
-        let parts = members.inner().exchange_words("alloc_on", &[start.bits(), count as u64], &call);
+        let signature = JobCallSignature::alloc::<T>(count);
+        let parts = members.inner().exchange_words("alloc_on", &[start.bits(), signature.bits()], &call);
         let (own, parts) = (own?, parts?);
-        let counts = || parts.iter().skip(1).step_by(2).copied();
-        let (least, most) = (counts().min().unwrap_or_default(), counts().max().unwrap_or_default());
+        let signatures = parts.iter().skip(1).step_by(2).copied().map(JobCallSignature::from_bits);
         let starts: Box<[_]> = parts.iter().step_by(2).copied().map(GlobalAddress::from_bits).collect();
-        let cause = if least != most {
-            let peer = counts().position(|other| other != count as u64).map(Rank);
-            Cause::Disagree { peer, what: "values", least, most }
+        let different = signatures.enumerate().find(|(_, other)| *other != signature);
+        let cause = if let Some((member, other)) = different {
+            let who = members.members().rank_of(Member(member));
+            let who = who.map_or(String::new(), |rank| format!(", rank {rank},"));
+            let text = format!(
+                "member {member}{who} allocates {}, and this one {}",
+                other.values(),
+                signature.values()
+            );
+            Cause::mismatch(Some(member), text)
         } else if starts.iter().any(|start| start.is_null()) {
             Cause::no_room_at(None, "another member could not allocate its part, so no member has allocated")
         } else {
@@ -287,12 +300,11 @@ impl Job {
 
     /// Agrees that all ranks want the same number of bytes and that the node has room for all of it. Otherwise all
     /// ranks fail and no rank allocates.
-    fn agree_on_size(&self, bytes: u64, call: &str) -> Result<()> {
+    fn agree_on_size(&self, bytes: u64, call: CallOfJob<'_>) -> Result<()> {
         const NO_ROOM: u64 = u64::MAX;
         let room = check_available(bytes.saturating_mul(self.size() as u64));
-        let MinMax { least, most, .. } =
-            self.agree(JobCall::Alloc, if room.is_ok() { bytes } else { NO_ROOM }, call)?;
-        room.map_err(|error| error.in_call(|| call.to_string()).on_rank(self.rank()))?;
+        let MinMax { least, most, .. } = self.agree(call, if room.is_ok() { bytes } else { NO_ROOM })?;
+        room.map_err(|error| error.in_call(|| call.1.into()).on_rank(self.rank()))?;
         let cause = match most {
             NO_ROOM => {
                 Cause::no_room_at(None, "another rank has no room for its part, so no rank has allocated")
@@ -300,16 +312,16 @@ impl Job {
             _ if least != most => Cause::Disagree { peer: None, what: "bytes", least, most },
             _ => return Ok(()),
         };
-        Err(self.worker.fault(cause, || call.to_string()))
+        Err(self.worker.fault(cause, || call.1.into()))
     }
 
     /// Finds an address that every rank has freed, when the fresh addresses are used up; they are used up on all
     /// ranks at once. The inner error is this rank's alone, the outer error is common to all ranks.
-    fn freed_address(&self, bytes: u64, call: &str) -> Result<Result<u64>> {
+    fn freed_address(&self, bytes: u64, call: CallOfJob<'_>) -> Result<Result<u64>> {
         let mut from = 0;
         loop {
             let ours = self.worker.registry().freed_symmetric(bytes, from);
-            let MinMax { least, most, busy } = self.agree(JobCall::Alloc, ours, call)?;
+            let MinMax { least, most, busy } = self.agree(call, ours)?;
             if most == u64::MAX || busy {
                 let until = if busy {
                     " (freed memory cannot be used again before the operations of all ranks have ended)"
@@ -318,7 +330,7 @@ impl Job {
                 };
                 let limit = format!("the address range of symmetric memory{until}");
                 let cause = Cause::NoMemory { wanted: bytes, available: 0, limit };
-                return Err(self.worker.fault(cause, || call.to_string()));
+                return Err(self.worker.fault(cause, || call.1.into()));
             }
             if least == most {
                 return Ok(self.worker.registry().allocate_symmetric_at(most, bytes));
@@ -328,24 +340,24 @@ impl Job {
     }
 
     /// The outcome of a step that every rank takes: an error on one rank is an error on all ranks.
-    fn unanimous(&self, own: Result<u64>, call: &str) -> Result<u64> {
-        let least = self.agree(JobCall::Alloc, u64::from(own.is_ok()), call)?.least;
-        let own = own.map_err(|error| error.in_call(|| call.to_string()).on_rank(self.rank()))?;
+    fn unanimous(&self, own: Result<u64>, call: CallOfJob<'_>) -> Result<u64> {
+        let least = self.agree(call, u64::from(own.is_ok()))?.least;
+        let own = own.map_err(|error| error.in_call(|| call.1.into()).on_rank(self.rank()))?;
         if least == 1 {
             return Ok(own);
         }
         self.worker.registry().free(own)?;
         let other =
             Cause::no_room_at(None, "another rank could not allocate its part, so no rank has allocated");
-        Err(self.worker.fault(other, || call.to_string()))
+        Err(self.worker.fault(other, || call.1.into()))
     }
 
     /// A barrier that also computes the minimum and maximum of the ranks' values. If no rank had unfinished
     /// operations, memory that was freed before may be used again.
-    fn agree(&self, what: JobCall, value: u64, call: &str) -> Result<MinMax> {
+    fn agree(&self, (signature, call): CallOfJob<'_>, value: u64) -> Result<MinMax> {
         let _limit = self.limited();
-        let agree = || self.job_barrier.agree(&self.worker, value, call);
-        let agreed = self.world.inner().run_job_call(what, &|| call.into(), agree)?;
+        let agree = || self.job_barrier.agree(&self.worker, signature, value, call);
+        let agreed = self.world.inner().run_job_call(signature.call(), &|| call.into(), agree)?;
         if !agreed.busy {
             self.worker.registry().barrier_passed();
         }
@@ -378,7 +390,7 @@ fn register_handlers(
     } else {
         worker.register_handlers(handlers.table(locals).map_err(|cause| worker.fault(cause, call))?)?
     };
-    let agree = |value| job_barrier.agree(worker, value, "registering handlers");
+    let agree = |value| job_barrier.agree(worker, JobCallSignature::HANDLERS, value, "registering handlers");
     let MinMax { least, most, .. } = agree(ours)?;
     if least == most {
         return Ok(());
@@ -429,7 +441,14 @@ mod tests {
     #[test]
     fn alloc_with_different_counts_fails_on_all_ranks() {
         let errors = crate::local(3, |job| Ok(job.alloc::<u64>(job.rank().index()).unwrap_err())).unwrap();
-        let disagree = Cause::Disagree { peer: None, what: "bytes", least: 0, most: 16 };
-        assert!(errors.iter().all(|error| *error.cause() == disagree && error.call().starts_with("alloc(")));
+        let text = "rank 0 in job.alloc(0 x u64), rank 2 in job.alloc(2 x u64)";
+        for (rank, error) in errors.iter().enumerate() {
+            let here = if rank == 1 { ", this one in job.alloc(1 x u64)" } else { "" };
+            assert!(
+                error.is_disagreement() && error.headline().ends_with(&format!("{text}{here}")),
+                "{error}"
+            );
+            assert!(error.call().starts_with("alloc("));
+        }
     }
 }

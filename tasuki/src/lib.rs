@@ -56,7 +56,7 @@
 //! | send and receive while I compute | [`Communicator::scope`] for borrowed buffers, [`Communicator::isend`] and [`Communicator::irecv`] for owned ones |
 //! | receive messages of unknown length | [`Communicator::recv_vec`], [`Communicator::irecv_vec`] |
 //! | send and receive values of any serde type (cargo feature `serde`) | `Communicator::send_object`, `Communicator::recv_object`, `message::Object` |
-//! | receive from ranks that I do not know, in bounded memory | [`Job::receive_queue`], [`message::ReceiveQueue`] |
+//! | receive from ranks that I do not know, in bounded memory | [`Communicator::send_any`], [`Communicator::recv_any`]; [`Job::receive_queue`] for queues of any size |
 //! | stream values of one type to one rank, without a message for each | [`message::channel_to`], [`message::channel_from`] |
 //! | wait for all ranks | [`Communicator::barrier`] |
 //! | broadcast, reduce, gather or exchange values | [`Communicator::bcast`], [`Communicator::allreduce`], [`Communicator::gather`], [`Communicator::alltoall`] |

@@ -198,7 +198,7 @@ single_value_data! { [] Member; }
 
 #[cfg(test)]
 mod tests {
-    use crate::message::{close, recv_into, send_from};
+    use crate::message::{close, recv_into, send_from, set_send_buffer};
     use crate::{Job, Member, Rank, Result, Slot, Sum, local};
     use std::time::Duration;
 
@@ -242,6 +242,7 @@ mod tests {
     fn errors_name_the_peer() -> Result<()> {
         let app = |job: &Job| {
             let (world, other, me) = (job.world(), Rank(1 - job.rank().0), job.rank().0);
+            set_send_buffer(job, 0, None)?; // sends wait for their receives
             let reversed = world.split((0, -(me as isize)))?;
             let late = world.within(Duration::from_millis(2));
             let mut errors = vec![

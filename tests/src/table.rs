@@ -252,6 +252,7 @@ macro_rules! each_case {
             Everywhere "I" 2..=3 strided_messages::i_strided_edges_that_do_not_fit;
             Everywhere "G19" 2..=2 unknown_lengths::g19_receives_end_when_their_sender_has_left;
             Everywhere "G20" 2..=2 objects::g20_objects_of_many_types_arrive;
+            Everywhere "G20" 1..=3 objects::g20_begun_objects_arrive;
             Everywhere "G20" 2..=2 objects::g20_objects_match_their_type_only;
             Everywhere "G20" 2..=2 objects::g20_objects_that_do_not_decode_are_errors;
             Everywhere "G20" 1..=3 objects::g20_objects_through_a_receive_queue;
@@ -397,6 +398,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=4 failed_communicators::j_a_plan_outlives_its_communicator;
             Everywhere "J" 2..=4 failed_communicators::j_barriers_of_the_job_are_calls_of_the_world;
             Everywhere "J" 2..=4 failed_communicators::j_allocations_of_the_job_are_calls_of_the_world;
+            Everywhere "J" 2..=4 failed_communicators::j_calls_of_the_job_that_differ_get_errors;
             Everywhere "J" 2..=4 crossed_waits::j_members_that_wait_for_different_things_get_errors;
             Everywhere "J" 2..=4 crossed_waits::j_members_in_one_wait_beside_others_get_errors;
             Everywhere "J" 2..=4 crossed_waits::j_job_barriers_beside_awaited_calls_get_errors;
@@ -425,6 +427,7 @@ macro_rules! each_case {
             Everywhere "J" 1..=5 nonblocking_collectives::j_nonblocking_calls_report_a_panicking_operation;
             Everywhere "J" 2..=3 nonblocking_collectives::j_nonblocking_calls_that_disagree_get_errors;
             Everywhere "J" 2..=3 nonblocking_collectives::j_tested_and_awaited_calls_with_two_roots_get_errors;
+            Everywhere "J" 2..=4 nonblocking_collectives::j_nonblocking_calls_beside_blocking_ones_are_both_named;
             Everywhere "J" 2..=2 nonblocking_collectives::j_a_call_behind_another_begins_when_that_one_ends;
             Everywhere "J" 2..=5 nonblocking_collectives::j_awaited_nonblocking_calls_end_when_a_member_leaves;
             Everywhere "J" 2..=5 nonblocking_collectives::j_dropped_calls_outlive_their_communicator;
@@ -444,7 +447,7 @@ macro_rules! each_case {
             Everywhere "P20" 2..=2 slot_bank_reuse::p20_nothing_comes_late;
             Everywhere "P20" 2..=4 slot_bank_reuse::p20_closed_memory_serves_others;
             Everywhere "P20" 2..=3 slot_bank_reuse::p20_close_in_use_is_refused;
-            Everywhere "P20" 2..=2 slot_bank_reuse::p20_close_before_buffered_sends_end_is_refused;
+            Everywhere "P20" 2..=2 slot_bank_reuse::p20_close_waits_for_buffered_sends;
             Everywhere "P20" 1..=3 slot_bank_reuse::p20_close_with_itself;
             Everywhere "P20" 3..=3 slot_bank_reuse::p20_threads_close;
             Everywhere "P20" 2..=2 slot_bank_reuse::p20_close_before_a_message_is_taken;

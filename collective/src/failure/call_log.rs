@@ -70,16 +70,19 @@ impl CallLog {
         self.words[member].each_ref().map(|word| word.counter().load(Ordering::Relaxed))
     }
 
-    /// Returns an error if a recorded call of `member` differs from this member's call of that number.
-    fn find_mismatch_with(&self, member: usize) -> Option<Cause> {
+    /// Returns a member of which a recorded call differs from this member's call of that number, and both calls, theirs
+    /// first.
+    pub(crate) fn find_different(&self) -> Option<(usize, CallSignature, CallSignature)> {
         let own = |number: usize| self.own[number % OWN].load(Ordering::Relaxed);
-        let (theirs, ours) = find_mismatch(&self.words_of(member), own)?;
-        Some(mismatch(member, CallSignature::in_word(theirs), CallSignature::in_word(ours)))
+        (0..self.words.len()).find_map(|member| {
+            let (theirs, ours) = find_mismatch(&self.words_of(member), own)?;
+            Some((member, CallSignature::in_word(theirs), CallSignature::in_word(ours)))
+        })
     }
 
     /// Returns an error if a recorded call of any member differs from this member's call of that number.
     pub(crate) fn find_mismatch(&self) -> Option<Cause> {
-        (0..self.words.len()).find_map(|member| self.find_mismatch_with(member))
+        self.find_different().map(|(member, theirs, ours)| mismatch(member, theirs, ours))
     }
 }
 

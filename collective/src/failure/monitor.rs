@@ -33,12 +33,16 @@ pub(crate) enum FailureReason {
     Bytes(u64, u64),
     /// Members made different calls, or calls with different arguments.
     Calls,
+    /// It was in the second call, and that member in the first one.
+    Different(usize, CallSignature, CallSignature),
     /// It waited in the second call, and that member in the first one, each for the other.
     Waits(usize, CallSignature, CallSignature),
     /// An argument was wrong on that member.
     Argument,
     /// The program's own operation panicked or failed.
     Program,
+    /// The call has reached its time limit on that member.
+    TimedOut,
     /// That rank has left the job.
     Left(Rank),
     /// Something else has gone wrong at another rank.
@@ -61,7 +65,8 @@ impl FailureReason {
             ErrorKind::Misuse => FailureReason::Argument,
             ErrorKind::Disagreement => FailureReason::Calls,
             ErrorKind::Program => FailureReason::Program,
-            ErrorKind::PeerFailed | ErrorKind::TimedOut => FailureReason::Peer,
+            ErrorKind::TimedOut => FailureReason::TimedOut,
+            ErrorKind::PeerFailed => FailureReason::Peer,
             _ => FailureReason::System,
         }
     }
@@ -70,10 +75,12 @@ impl FailureReason {
         match self {
             FailureReason::Bytes(..)
             | FailureReason::Calls
+            | FailureReason::Different(..)
             | FailureReason::Waits(..)
             | FailureReason::Argument => ErrorKind::Disagreement,
             FailureReason::Program => ErrorKind::Program,
-            FailureReason::Left(_) | FailureReason::Peer => ErrorKind::PeerFailed,
+            // Not a time limit of the calls that end for it.
+            FailureReason::Left(_) | FailureReason::Peer | FailureReason::TimedOut => ErrorKind::PeerFailed,
             FailureReason::System => ErrorKind::System,
         }
     }
@@ -88,7 +95,9 @@ impl FailureReason {
             FailureReason::Peer => [5, 0, 0],
             FailureReason::System => [6, 0, 0],
             FailureReason::Argument => [7, 0, 0],
+            FailureReason::TimedOut => [10, 0, 0],
             FailureReason::Waits(member, a, b) => [8 | (member as u64) << 8, a.bits(), b.bits()],
+            FailureReason::Different(member, a, b) => [9 | (member as u64) << 8, a.bits(), b.bits()],
         }
     }
 
@@ -100,9 +109,14 @@ impl FailureReason {
             4 => FailureReason::Left(Rank(one as usize)),
             5 => FailureReason::Peer,
             7 => FailureReason::Argument,
-            8 => {
-                let [a, b] = [one, two].map(CallSignature::in_word);
-                FailureReason::Waits((number >> 8) as usize, a, b)
+            10 => FailureReason::TimedOut,
+            is @ (8 | 9) => {
+                let ([a, b], member) = ([one, two].map(CallSignature::in_word), (number >> 8) as usize);
+                if is == 8 {
+                    FailureReason::Waits(member, a, b)
+                } else {
+                    FailureReason::Different(member, a, b)
+                }
             }
             _ => FailureReason::System,
         }
@@ -139,6 +153,12 @@ impl fmt::Display for FailureReason {
             FailureReason::Calls => {
                 f.write_str("its members made different calls, or disagree about arguments")
             }
+            FailureReason::Different(member, theirs, ours) if theirs.to_string() == ours.to_string() => {
+                write!(f, "member {member} was in {theirs} {}", ours.hidden_difference())
+            }
+            FailureReason::Different(member, theirs, ours) => {
+                write!(f, "member {member} was in another call, {theirs}, while that one was in {ours}")
+            }
             FailureReason::Waits(member, theirs, ours) => {
                 write!(f, "{ours} here and {theirs} of member {member} waited for each other")
             }
@@ -146,6 +166,7 @@ impl fmt::Display for FailureReason {
                 f.write_str("an argument was wrong there, so it has not made the call")
             }
             FailureReason::Program => f.write_str("the program's own operation panicked or failed"),
+            FailureReason::TimedOut => f.write_str("it has reached its time limit there"),
             FailureReason::Left(rank) => write!(f, "rank {rank} has left the job"),
             FailureReason::Peer => f.write_str("a member has left the job, died, or did not come in time"),
             FailureReason::System => f.write_str("the system refused something"),
@@ -352,7 +373,15 @@ impl FailureMonitor {
     /// communicator has failed before.
     #[cold]
     pub(crate) fn report(&self, worker: &Worker, call: CallWord, cause: &Cause) {
-        self.report_reason(worker, call, FailureReason::of(cause));
+        let different = match cause {
+            Cause::Mismatch { .. } => self.opened_log().and_then(CallLog::find_different),
+            _ => None,
+        };
+        let reason = match different {
+            Some((member, theirs, ours)) => FailureReason::Different(member, theirs, ours),
+            None => FailureReason::of(cause),
+        };
+        self.report_reason(worker, call, reason);
     }
 
     /// Notes that all members have refused `call`, each for a cause about arguments. Each member notes that itself.
@@ -381,7 +410,7 @@ impl FailureMonitor {
     #[cold]
     pub(crate) fn give_up_job_calls(&self, worker: &Worker, call: JobCall) {
         self.has_given_up_job_calls.store(true, Ordering::Relaxed);
-        let reason = FailureReason::Peer;
+        let reason = FailureReason::TimedOut;
         self.report_raising(worker, CallWord::of_job_call(call), reason, reason.raise() + JOB_CALL_GIVEN_UP);
     }
 
@@ -669,8 +698,10 @@ mod tests {
             FailureReason::Calls,
             FailureReason::Argument,
             FailureReason::Waits(7, CallSignature::in_word(5), CallSignature::in_word(6)),
+            FailureReason::Different(7, CallSignature::in_word(5), CallSignature::in_word(6)),
             FailureReason::Program,
             FailureReason::Left(Rank(7)),
+            FailureReason::TimedOut,
             FailureReason::Peer,
             FailureReason::System,
         ];

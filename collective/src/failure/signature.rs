@@ -90,6 +90,19 @@ impl CallSignature {
         (self.0 >> ELEMENT_AT & 31).checked_sub(1).map(KindClass::from_bits)
     }
 
+    /// Returns what differs between this call and another one that is written alike.
+    pub(crate) fn hidden_difference(self) -> &'static str {
+        use VectorCall::{GatherV, ScatterV};
+        let operation = self.bits() >> OPERATION_AT;
+        let is_rooted = [GatherV, ScatterV].iter().any(|call| *call as u64 == operation)
+            || COLLECTIVES.iter().any(|(_, kind)| *kind as u64 + 1 == operation && kind.is_rooted());
+        if is_rooted {
+            "with another root, or with values of another type"
+        } else {
+            "with values of another type"
+        }
+    }
+
     /// Returns the bytes of both calls if their signatures differ only in the bytes, and both hold them.
     fn bytes_that_differ(self, other: CallSignature) -> Option<(u64, u64)> {
         let (ours, theirs) = (self.0 & AMOUNT_MASK, other.0 & AMOUNT_MASK);
@@ -153,8 +166,7 @@ pub(crate) fn mismatch(member: usize, theirs: CallSignature, ours: CallSignature
         return Cause::mismatch(Some(member), text);
     }
     if theirs.to_string() == ours.to_string() {
-        let text =
-            format!("member {member} is in {theirs} with another root, or with values of another type");
+        let text = format!("member {member} is in {theirs} {}", ours.hidden_difference());
         return Cause::mismatch(Some(member), format!("{text}: members make the same calls"));
     }
     let text = format!(

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Poll, Waker};
+use tasuki_core::base::error_hint::FUZZY_BARRIERS;
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::{
     AwaitedCondition, Condition, Deadline, LocalQueue, Worker, scoped_wait_probe, scoped_wait_probe_about,
@@ -134,10 +135,7 @@ impl Fuzzy {
                 return Err(Cause::JobOver);
             }
             if started >= FUZZY_MAX && !self.stages.have_reached(worker, started + 1 - FUZZY_MAX) {
-                return Err(Cause::Full {
-                    what: "the list of fuzzy barriers under way",
-                    capacity: FUZZY_MAX as usize,
-                });
+                return Err(Cause::Full { what: FUZZY_BARRIERS, capacity: FUZZY_MAX as usize });
             }
             let next = started + 1;
             match self.started.compare_exchange_weak(started, next, Ordering::Relaxed, Ordering::Relaxed) {

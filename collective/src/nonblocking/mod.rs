@@ -30,6 +30,7 @@ use scheduled::{MakeTask, ScheduledCalls};
 pub use started::StartedCollective;
 use std::sync::{Arc, Mutex, MutexGuard};
 use task::{Task, lock};
+use tasuki_core::base::error_hint::CALLS_OF_COMMUNICATOR;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::queue::reduction::BoxedOperation;
 use tasuki_schedule::shape::CollectiveKind;
@@ -61,7 +62,7 @@ impl Communicator {
     }
 
     fn too_many(&self, name: &dyn Fn() -> String) -> Error {
-        let what = "nonblocking collective calls of this communicator";
+        let what = CALLS_OF_COMMUNICATOR;
         self.worker().fault(Cause::Full { what, capacity: SLOTS as usize }, name)
     }
 

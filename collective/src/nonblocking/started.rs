@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
-use tasuki_core::base::{Error, Result};
+use tasuki_core::base::{Cause, Error, Result};
 use tasuki_core::engine::scoped_wait_probe_about;
 
 /// A nonblocking collective call. Dropping it does not end the call: the rank continues its steps while it waits in
@@ -132,7 +132,10 @@ impl<R> StartedCollective<R> {
                 waited => waited.map(drop),
             },
         };
-        if !self.end_if_failed() {
+        // What this wait itself has found tells more than the record of it in the failed communicator.
+        let has_found =
+            |error: &Error| matches!(error.cause(), Cause::Mismatch { .. } | Cause::Disagree { .. });
+        if !self.end_if_failed() || waited.as_ref().is_err_and(has_found) {
             waited?;
         }
         self.take()

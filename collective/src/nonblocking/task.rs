@@ -385,9 +385,8 @@ impl WaitEvent for TaskDone {
 /// Returns the error of a call that ended without a result.
 #[cold]
 pub(super) fn lost(context: &Context, call: &dyn Fn() -> String) -> Error {
-    let text =
-        "its result was already taken, the operation that combines values panicked, or the rank has left";
-    let cause = Cause::Argument(text.into());
+    // After a failure or a panic the communicator has failed, which the caller has checked.
+    let cause = context.worker().check().err().unwrap_or(Cause::AlreadyReturned { what: "the result" });
     context.worker().fault(cause, call)
 }
 

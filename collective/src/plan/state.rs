@@ -100,6 +100,13 @@ impl PlanState {
         is_broken || self.is_left.load(Ordering::Relaxed)
     }
 
+    /// Lets no step of the last start run any more, if this rank's calls run them: the communicator has failed.
+    pub(crate) fn abandon(&self) {
+        if let Form::Execution(in_calls) = &self.form {
+            in_calls.abandon();
+        }
+    }
+
     /// Returns true if the last start is complete for this member.
     pub(crate) fn is_over(&self) -> bool {
         let last = self.started.load(Ordering::Relaxed);

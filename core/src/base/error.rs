@@ -427,7 +427,12 @@ impl fmt::Display for Cause {
             AnotherCall => write!(f, "another thread of this rank is in a collective call"),
             AlreadyReturned { what } => write!(f, "{what} was waited for already, or cancelled"),
             OutOfRange { address, bytes } => {
-                write!(f, "{bytes} bytes at {} are not inside one registration", Address(*address))
+                write!(
+                    f,
+                    "{bytes} bytes at {} are not inside one registration (one array, or other memory that a rank has \
+                     registered)",
+                    Address(*address)
+                )
             }
             Stale { address } => write!(f, "the memory at {} was freed", Address(*address)),
             Misaligned { address, align } => {
@@ -463,8 +468,9 @@ impl fmt::Display for Cause {
                 let values = match *sent {
                     OF_PROGRAM | ANOTHER => format!("values of {sent}"),
                     OBJECT | ANOTHER_OBJECT => (*sent).into(),
-                    named => format!("values of type {named}"),
+                    named => object_of(named).unwrap_or_else(|| format!("values of type {named}")),
                 };
+                let wanted = object_of(wanted).unwrap_or_else(|| (*wanted).into());
                 write!(f, "the message has {values}, but the receive wants {wanted}")
             }
             CommunicatorFailed { first, .. } => write!(f, "this communicator has failed: {first}"),
@@ -519,6 +525,12 @@ impl fmt::Display for Cause {
 const ANOTHER: &str = "another type of the program";
 /// What the other side's object is called where this side's one is named.
 const ANOTHER_OBJECT: &str = "an object of another type";
+
+/// Returns what an encoded object is called of which this is the name of the type. None: it is none.
+fn object_of(name: &str) -> Option<String> {
+    let of = name.strip_prefix("tasuki::message::object::Object<")?.strip_suffix('>')?;
+    Some(format!("an object of type {of}"))
+}
 
 /// Prints an address as rank and offset.
 struct Address(u64);
@@ -577,6 +589,18 @@ impl Error {
         }
     }
 
+    /// Returns `hidden`, if this is an error of the program whose text contains the cause of `hidden`.
+    pub(crate) fn reveal(&self, hidden: &Error) -> Option<Error> {
+        let Cause::Program(text) = self.cause() else { return None };
+        if !text.contains(&hidden.cause().to_string()) {
+            return None;
+        }
+        let mut error = hidden.clone();
+        error.0.source = self.0.source.clone();
+        let first = text.lines().next().unwrap_or_default();
+        Some(if first == hidden.headline() { error } else { error.note(format!("in {first}")) })
+    }
+
     /// Adds the call, unless the error names one already: the innermost call is kept.
     pub fn in_call(mut self, call: impl FnOnce() -> String) -> Error {
         if self.0.call.is_empty() {
@@ -585,14 +609,14 @@ impl Error {
         self
     }
 
-    /// Adds the call around the one that has failed: as the call of the error if that names none, otherwise, unless it
-    /// is the same one, as a line of context.
-    pub fn in_outer_call(self, call: String) -> Error {
-        match self.call() {
-            "" => self.in_call(|| call),
-            inner if inner == call => self,
-            _ => self.note(format!("in {call}")),
+    /// Makes the program's call the call of the error. The step of it that has failed becomes a line of context, if the
+    /// error names one.
+    pub fn in_outer_call(mut self, call: String) -> Error {
+        let step = std::mem::replace(&mut self.0.call, call);
+        if step.is_empty() || step == self.0.call {
+            return self;
         }
+        self.note(format!("in its step {step}"))
     }
 
     /// Adds the rank that made the call, unless the error names one already.
@@ -627,6 +651,7 @@ impl Error {
     pub fn of_member(mut self) -> Error {
         if let Cause::NoSuchRank { rank, size } = self.0.cause {
             self.0.cause = Cause::NoSuchMember { member: rank.index(), size };
+            self.0.call = self.0.call.replace(&format!("rank {rank})"), &format!("member {rank})"));
         }
         self
     }
@@ -696,7 +721,11 @@ impl Error {
 
     /// Returns the first line: rank, call and cause, without notes and hint.
     pub fn headline(&self) -> String {
-        let who = self.0.rank.map_or(String::new(), |rank| format!("rank {rank}: "));
+        let mut who = self.0.rank.map_or(String::new(), |rank| format!("rank {rank}: "));
+        // An error of the program that hides one of Tasuki has the text of that.
+        if matches!(&self.0.cause, Cause::Program(text) if text.starts_with(&who)) {
+            who.clear();
+        }
         let call = if self.0.call.is_empty() { String::new() } else { format!("{}: ", self.0.call) };
         format!("{who}{call}{}", self.0.cause)
     }
@@ -826,6 +855,9 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Program);
         let source = std::error::Error::source(&error).expect("the program's own error");
         assert!(source.is::<std::num::ParseIntError>() && error.to_string() == source.to_string());
+        // One that hides an error of Tasuki names the rank already.
+        let hidden = Error::program("rank 3: put: the global address is null").on_rank(Rank(3));
+        assert_eq!(hidden.headline(), "rank 3: put: the global address is null");
         // An error of Tasuki that comes back in a box is the same error.
         let boxed: ProgramError = Box::new(Error::new(Cause::NullAddress).on_rank(Rank(3)));
         let error = Error::program(boxed);
@@ -897,8 +929,8 @@ mod tests {
         let objects = || mismatch(OBJECT, OBJECT);
         assert_eq!(text(objects()), "the message has an object of another type than the receive wants");
         assert_eq!(
-            text(objects().name_type("Object<app::Point>", false)),
-            "the message has an object of another type, but the receive wants Object<app::Point>"
+            text(objects().name_type("tasuki::message::object::Object<app::Point>", false)),
+            "the message has an object of another type, but the receive wants an object of type app::Point"
         );
         assert_eq!(
             text(mismatch(OBJECT, "u8").name_type("u8", false)),
@@ -913,13 +945,20 @@ mod tests {
         let died = Cause::PeerDied { peer: Rank(1), how: "signal 9".into(), ago: Duration::ZERO };
         assert_eq!(Error::new(died).with_peer(Some(Rank(3))).clone().peer(), Some(Rank(1)));
         assert_eq!(late().with_peer(Some(Rank(3))).with_peer(Some(Rank(4))).peer(), Some(Rank(3)));
-        let member = Error::new(Cause::NoSuchRank { rank: Rank(9), size: 4 }).of_member();
-        assert_eq!(member.headline(), "there is no member 9: the members are 0 to 3");
+        let no_such = Error::new(Cause::NoSuchRank { rank: Rank(9), size: 4 });
+        let member = no_such.in_call(|| "send(slot 0 to rank 9)".into()).of_member();
+        assert_eq!(
+            member.headline(),
+            "send(slot 0 to member 9): there is no member 9: the members are 0 to 3"
+        );
     }
 
     #[test]
     fn the_innermost_call_is_kept() {
         let error = Error::new(Cause::NullAddress).in_call(|| "put".into()).in_call(|| "outer".into());
         assert_eq!(error.call(), "put");
+        let error = error.in_outer_call("accumulate".into()).in_outer_call("accumulate".into());
+        assert_eq!(error.to_string().lines().nth(1), Some("  in its step put"));
+        assert_eq!(error.call(), "accumulate");
     }
 }

@@ -20,6 +20,23 @@ pub const QUEUES_OF_RANK: &str = "the list of a rank's queues";
 pub const REGISTRATIONS: &str = "the table of registrations";
 /// The name of the list of failed operations that the program has not completed, in [`Cause::Full`].
 pub const FAILURES: &str = "the list of failed operations that were not completed";
+/// The name of the list of awaited replies in [`Cause::Full`].
+pub const REPLIES: &str = "the list of replies that this rank waits for";
+/// The name of a communicator's nonblocking calls in [`Cause::Full`].
+pub const CALLS_OF_COMMUNICATOR: &str = "the list of nonblocking collective calls of this communicator";
+/// The name of a communicator's fuzzy barriers in [`Cause::Full`].
+pub const FUZZY_BARRIERS: &str = "the list of fuzzy barriers under way";
+/// The name of what a slot may take of the send buffer in [`Cause::Full`].
+pub const SEND_BUFFER_OF_SLOT: &str = "the send buffer of one slot";
+/// The name of the side store of a receive queue in [`Cause::Full`].
+pub const SIDE_STORE: &str =
+    "the side store of a receive queue (bytes of messages of other slots than the wanted one)";
+/// The name of the list of long messages to receive queues in [`Cause::Full`].
+pub const LONG_TO_QUEUES: &str = "the list of long messages to receive queues";
+/// The name of the table of receive queues in [`Cause::Full`].
+pub const RECEIVE_QUEUES: &str = "the table of receive queues";
+/// The name of the list of copies by key in [`Cause::Full`].
+pub const COPIES_BY_KEY: &str = "the list of waiting copies by key";
 /// The argument in [`Cause::Disagree`] that only source and destination of a copy by key must agree about.
 pub const BYTES_BY_KEY: &str = "the bytes of a copy by key";
 
@@ -64,6 +81,10 @@ impl Cause {
             NoMemory { .. } => "allocate less, run fewer ranks on this node, or raise the limit named",
             NoSuchSlot { .. } => {
                 "create the communicator with more slots, or number messages modulo its slots"
+            }
+            Busy { what: "send" } => {
+                "wait for it, or use another slot: a slot holds one message at a time; a send whose request was dropped goes \
+                 on until the receiver has posted its receive: cancel a request that shall not be sent"
             }
             Busy { .. } => "wait for it, or use another slot: a slot holds one message at a time",
             InUse { .. } => {
@@ -131,6 +152,26 @@ impl Cause {
                  and called quiesce()"
             }
             Full { what: REGISTRATIONS, .. } => "drop arrays and registrations that are no longer used",
+            Full { what: REPLIES, .. } => {
+                "wait for replies, or drop them: each that was neither read nor dropped keeps its entry"
+            }
+            Full { what: CALLS_OF_COMMUNICATOR, .. } => {
+                "wait for the oldest request of them: the calls end in the order in which they began"
+            }
+            Full { what: FUZZY_BARRIERS, .. } => "wait for the oldest of them before the next begins",
+            Full { what: SEND_BUFFER_OF_SLOT, .. } => {
+                "wait until the receiver has received messages of that slot, or use another slot"
+            }
+            Full { what: SIDE_STORE, .. } => {
+                "receive messages of the other slots, or of any slot (Slot::ANY)"
+            }
+            Full { what: LONG_TO_QUEUES, .. } => {
+                "wait until receivers have received long messages of this rank"
+            }
+            Full { what: RECEIVE_QUEUES, .. } => "drop receive queues that are no longer used",
+            Full { what: COPIES_BY_KEY, .. } => {
+                "wait until other sides of the copies have come: each side that has met the other frees its entry"
+            }
             Full { what: FAILURES, .. } => "job.complete(handle) returns a failure and frees its entry",
             Full { .. } => "wait until entries become free, and call again",
             QueueDropped => "keep a queue until its commands have fired, or cancel them first",

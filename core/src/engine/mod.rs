@@ -4,6 +4,7 @@ mod active_message;
 mod command_queue;
 pub mod executor;
 mod fork_guard;
+mod given_failures;
 mod operation;
 mod registration;
 mod sync;

@@ -8,6 +8,7 @@ use super::active_message::ActiveMessages;
 use super::command_queue::CommandQueues;
 use super::executor::YieldHint;
 use super::fork_guard::ForkGuard;
+use super::given_failures::GivenFailures;
 use super::operation::set::OperationSet;
 use super::sync::try_lock::TryLock;
 use super::trace::{Recorder, TraceTo};
@@ -55,6 +56,7 @@ pub struct Worker {
     node_helper: NodeHelper,
     calls: OnceLock<ActiveMessages>,
     recorder: Option<Box<Recorder>>,
+    given_failures: GivenFailures,
     log: Log,
 }
 
@@ -144,6 +146,7 @@ impl Worker {
             node_helper: NodeHelper::default(),
             calls: OnceLock::new(),
             recorder: None,
+            given_failures: GivenFailures::default(),
             log,
         })
     }
@@ -427,7 +430,15 @@ impl Worker {
     #[cold]
     pub fn fault(&self, mut cause: Cause, call: impl FnOnce() -> String) -> Error {
         self.handler_table().name_handler(&mut cause);
-        Error::new(cause).in_call(call).on_rank(self.rank)
+        let error = Error::new(cause).in_call(call).on_rank(self.rank);
+        self.given_failures.keep(&error);
+        error
+    }
+
+    /// Returns the failure of another rank that an error of the program hides, if a call of this rank has returned one
+    /// whose text the error contains; otherwise the error.
+    pub fn reveal(&self, error: Error) -> Error {
+        self.given_failures.reveal(error)
     }
 
     /// Returns when everything that this rank's fabric has accepted has arrived: signal lines,

@@ -10,9 +10,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tasuki_core::base::Cause;
+use tasuki_core::base::error_hint::SEND_BUFFER_OF_SLOT;
 
 /// The longest message that is buffered, in bytes, if only the capacity was set.
 const LONGEST: u64 = 64 << 10;
+/// How long a send waits before it is buffered, if only the capacity was set. A receive that comes in this time costs
+/// less than a copy and a wake-up of the thread that sends the copy.
+const SOON: Duration = Duration::from_micros(30);
 /// What a message counts besides its bytes: it takes memory even if it is empty.
 const OVERHEAD: u64 = 256;
 
@@ -55,9 +59,9 @@ impl BufferedSends {
         self.usage().rules = BufferRules { capacity, longest: u64::MAX, after, refuses: true };
     }
 
-    /// Sets the capacity. Short messages are buffered at once, and longer ones, and those that find no room, wait.
+    /// Sets the capacity. Short messages are buffered soon, and longer ones, and those that find no room, wait.
     pub(crate) fn set_capacity(&self, capacity: u64) {
-        let after = Some(Duration::ZERO).filter(|_| capacity > 0);
+        let after = Some(SOON).filter(|_| capacity > 0);
         self.usage().rules = BufferRules { capacity, after, ..BufferRules::default() };
     }
 
@@ -82,7 +86,7 @@ impl BufferedSends {
             return Err(Cause::SendBufferFull { bytes, free, capacity: rules.capacity });
         }
         if is_slot_full {
-            return Err(Cause::Full { what: "the send buffer of one slot", capacity: usize::from(u16::MAX) });
+            return Err(Cause::Full { what: SEND_BUFFER_OF_SLOT, capacity: usize::from(u16::MAX) });
         }
         usage.used += bytes;
         state.buffered.fetch_add(1, Ordering::Relaxed);
@@ -92,11 +96,16 @@ impl BufferedSends {
     /// Frees the bytes of a message that has ended, if it was buffered.
     pub(crate) fn give_back(&self, operation: &MessageOp) {
         if let Some(BufferedMessage { room, number }) = operation.buffered_message() {
-            self.usage().used -= room;
-            operation.bank.first_bank().buffered_order.leave(number);
-            // SYNC unbuffered
-            operation.bank.state(operation.index).buffered.fetch_sub(1, Ordering::Release);
+            let (order, pair) = operation.bank.buffered_order();
+            order.leave(pair, number);
+            self.free(room, operation.bank.state(operation.index));
         }
+    }
+
+    /// Frees the room of a message of that slot.
+    pub(crate) fn free(&self, room: u64, state: &LocalSlot) {
+        self.usage().used -= room;
+        state.buffered.fetch_sub(1, Ordering::Release); // SYNC unbuffered
     }
 
     /// Returns the bytes in use.

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::progress::engine::ProgressEngine;
 use crate::progress::operation::MessageOp;
+use crate::slot::bank::SlotBank;
 use std::sync::Arc;
 use std::time::Duration;
 use tasuki_core::base::Rank;
@@ -15,22 +16,31 @@ impl Context {
     /// never. `capacity`: bytes of all buffered messages. Waits until the buffer is empty. If only messages to ranks
     /// that have left remain, they are discarded and the call fails.
     pub fn set_send_buffer(&self, capacity: u64, after: Option<Duration>) -> Result<()> {
-        let empty = Arc::new(Emptied { worker: self.worker.clone(), progress: self.progress.clone() });
         let call = || "set_send_buffer: waiting until it is empty".to_string();
-        let _call = in_one_call();
-        loop {
-            let left = self.progress.first_buffered();
-            if left.is_empty() {
-                break;
-            }
-            if left.iter().all(|message| message.cannot_complete(&self.worker)) {
-                return Err(self.progress.give_up(&self.worker, &self.progress.buffered(), call));
-            }
-            let condition = Condition::Event(empty.clone());
-            self.worker.wait(&condition, self.worker.call_deadline(), &call)?;
-            self.worker.progress();
+        self.wait_until_sent(None, &call)?;
+        let left = self.progress.buffered();
+        if !left.is_empty() {
+            return Err(self.progress.give_up(&self.worker, &left, call));
         }
         self.progress.buffered.set(capacity, after);
+        Ok(())
+    }
+
+    /// Waits until the send buffer has no message that can still be sent. `pair`: looks only at the messages of the
+    /// pair with that first bank.
+    pub(crate) fn wait_until_sent(
+        &self,
+        pair: Option<&Arc<SlotBank>>,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let (worker, progress, pair) = (self.worker.clone(), self.progress.clone(), pair.cloned());
+        let emptied = Arc::new(Emptied { worker, progress, pair });
+        let _call = in_one_call();
+        while !emptied.is_it() {
+            let condition = Condition::Event(emptied.clone());
+            self.worker.wait(&condition, self.worker.call_deadline(), call)?;
+            self.worker.progress();
+        }
         Ok(())
     }
 
@@ -55,18 +65,29 @@ impl Context {
     }
 }
 
-/// Waits until the send buffer is empty or a message in it can be sent.
+/// Waits until the send buffer has no message that can still be sent, or this rank has work.
 #[derive(Debug)]
 struct Emptied {
     worker: Arc<Worker>,
     progress: Arc<ProgressEngine>,
+    /// The first bank of the pair whose messages count; `None`: those of all pairs.
+    pair: Option<Arc<SlotBank>>,
+}
+
+impl Emptied {
+    fn is_it(&self) -> bool {
+        let counts = |message: &MessageOp| {
+            self.pair.as_ref().is_none_or(|pair| Arc::ptr_eq(pair, message.bank.first_bank()))
+        };
+        let left = self.progress.first_buffered_of(counts);
+        left.iter().all(|message| message.cannot_complete(&self.worker))
+    }
 }
 
 impl WaitEvent for Emptied {
     fn happened(&self) -> bool {
         use tasuki_core::engine::Agent;
-        let cannot_complete = |message: &Arc<MessageOp>| message.cannot_complete(&self.worker);
-        self.progress.has_work() || self.progress.first_buffered().iter().all(cannot_complete)
+        self.progress.has_work() || self.is_it()
     }
 
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {

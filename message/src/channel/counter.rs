@@ -32,12 +32,14 @@ impl OwnCounter {
     }
 
     /// Returns what came with the first raise. The writer never changes it, but it is read between two raises.
-    pub(super) fn payload<T: bytemuck::AnyBitPattern>(&self, worker: &Worker) -> T {
+    /// Error: the job is over, so the writer may have died between the two stores of a raise.
+    pub(super) fn payload<T: bytemuck::AnyBitPattern>(&self, worker: &Worker) -> Result<T, Cause> {
         loop {
             let fabric = worker.fabric();
             if let Some(payload) = self.cell.read_payload(fabric, self.cell.read(fabric)) {
-                return payload;
+                return Ok(payload);
             }
+            worker.check()?;
             std::hint::spin_loop();
         }
     }

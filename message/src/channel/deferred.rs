@@ -51,8 +51,9 @@ impl Deferred {
     }
 
     fn run(&self) {
-        let end = self.try_lock().and_then(|mut end| end.take());
-        end.into_iter().for_each(DeferredEnd::end);
+        if let Some(mut end) = self.try_lock() {
+            end.take().into_iter().for_each(DeferredEnd::end); // locked: others see it under way until the other end knows
+        }
         if !self.is_under_way()
             && let Some(progress) = self.progress.upgrade()
         {

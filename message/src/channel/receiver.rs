@@ -167,7 +167,8 @@ impl ChannelReceiver {
             return Ok(());
         }
         if self.released.is_none() {
-            let accept: Accept = self.committed.payload(self.end.worker());
+            let accept: Result<Accept, Cause> = self.committed.payload(self.end.worker());
+            let accept = accept.map_err(|cause| self.end.fault(cause, "peek"))?;
             let counter =
                 PeerCounter::new(self.end.worker(), self.end.peer, accept.counter(), LinePayload::default());
             self.released = Some(counter.map_err(|cause| self.end.fault(cause, "peek"))?);
@@ -184,7 +185,8 @@ impl ChannelReceiver {
         if count > self.available() {
             return Err(self.too_many(count));
         }
-        let Some(released) = &self.released else { return Ok(()) };
+        // Nothing is there to release before the sender has accepted, and after the end was freed.
+        let Some(released) = self.released.as_ref().filter(|_| count > 0) else { return Ok(()) };
         released.write(self.end.worker(), 2 * (self.read + count), &|| self.end.call("release"))?;
         self.read += count;
         self.position += count;

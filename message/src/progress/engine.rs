@@ -16,7 +16,7 @@ use crate::protocol::outcome::Outcome;
 use crate::protocol::ring::Rings;
 use crate::receive_queue::{Offers, RetiredQueues};
 use crate::slot::bank::{SlotBank, SlotIndex};
-use crate::slot::bank_state::BankCounts;
+use crate::slot::bank_state::BanksOfRank;
 use crate::slot::retired::RetiredEntries;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -62,8 +62,8 @@ impl Share {
 pub struct ProgressEngine {
     /// How many can step, for readers without the lock.
     count: AtomicUsize,
-    /// Counts of the banks of all contexts of the rank.
-    pub(crate) banks: Arc<BankCounts>,
+    /// What the banks of all contexts of the rank share.
+    pub(crate) banks: Arc<BanksOfRank>,
     pub(crate) retired: RetiredEntries,
     pub(crate) queue: Arc<Mutex<PendingOps>>,
     /// Taken while a thread steps messages.
@@ -115,9 +115,32 @@ impl ProgressEngine {
         self.queue().last_buffered(bank, index)
     }
 
-    /// Returns true if no task waits for a message, a continuation or a condition.
-    pub(crate) fn has_no_task(&self) -> bool {
-        self.watched().is_empty() && !self.continuations.are_awaited() && self.awaited.is_empty()
+    /// Returns true if no task waits for a message, a continuation or a condition, and no message is buffered.
+    pub(crate) fn has_no_task(&self, worker: &Worker) -> bool {
+        self.watched().is_empty()
+            && !self.awaits_receives(worker)
+            && !self.continuations.are_awaited()
+            && self.awaited.is_empty()
+    }
+
+    /// Returns true if a message is buffered, and the rank can still send.
+    pub(crate) fn awaits_receives(&self, worker: &Worker) -> bool {
+        worker.check().is_ok() && self.has_buffered()
+    }
+
+    /// Returns true if a message is buffered.
+    pub(crate) fn has_buffered(&self) -> bool {
+        self.queue().has_buffered()
+    }
+
+    /// Makes sure that a buffered message leaves soon after its receive is posted, even if no call of the program waits.
+    /// Where no thread can sleep, as in a simulation, it leaves in the next call.
+    pub(crate) fn ensure_buffered_leave(self: &Arc<Self>, worker: &Arc<Worker>) {
+        self.watch_state.note_change();
+        if worker.platform().lets_threads_sleep() {
+            // Without the thread, too, it leaves in the next call.
+            let _ = waker_thread::start(worker, self);
+        }
     }
 
     /// Makes sure that a task is woken when what it awaits has happened, even if no call of the program waits.
@@ -153,9 +176,9 @@ impl ProgressEngine {
         self.queue().all(MessageOp::is_buffered)
     }
 
-    /// Returns the first buffered message of each slot.
-    pub(crate) fn first_buffered(&self) -> Vec<Arc<MessageOp>> {
-        self.queue().first_of(MessageOp::is_buffered)
+    /// Returns the first buffered message of each slot, of those that count.
+    pub(crate) fn first_buffered_of(&self, counts: impl Fn(&MessageOp) -> bool) -> Vec<Arc<MessageOp>> {
+        self.queue().first_of(|operation| operation.is_buffered() && counts(operation))
     }
 
     /// Returns the sends that nobody waits for.
@@ -200,8 +223,8 @@ impl ProgressEngine {
 
     /// Removes a message that has ended and frees its send buffer space.
     pub(crate) fn remove_ended(&self, operation: &Arc<MessageOp>) {
+        self.buffered.give_back(operation); // first: a close that finds no buffered message looks at the slot
         self.forget(operation);
-        self.buffered.give_back(operation);
         if operation.is_kept() {
             self.offer(operation);
         }
@@ -258,6 +281,9 @@ impl ProgressEngine {
     ) -> Error {
         for operation in discarded {
             self.remove(worker, operation);
+            if operation.is_over() {
+                continue; // another thread has ended it
+            }
             self.buffered.give_back(operation);
             if !operation.is_buffered() {
                 operation.free_slot(); // the slot of a buffered message may be in use again

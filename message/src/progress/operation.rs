@@ -149,7 +149,8 @@ impl MessageOp {
         predecessor: Option<Arc<MessageOp>>,
     ) -> Arc<MessageOp> {
         let from = MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes));
-        let number = bank.first_bank().buffered_order.enter();
+        let (order, pair) = bank.buffered_order();
+        let number = order.enter(pair);
         let protocol = ProtocolState::Send(SendProtocol::new(from, kind).buffered(number));
         let mut operation = MessageOp::make(rings, (bank, index), protocol, predecessor);
         operation.buffered = Some(BufferedMessage { room, number });
@@ -443,6 +444,14 @@ impl MessageOp {
             |protocol| matches!(&*protocol, ProtocolState::Send(sending) if sending.is_unmatched()),
         );
         if is_unmatched { RankStage::Leaving } else { RankStage::Left }
+    }
+
+    /// Returns the length of a send.
+    pub(crate) fn send_len(&self, worker: &Worker) -> u64 {
+        match &*self.lock_protocol(worker) {
+            ProtocolState::Send(sending) => sending.from().len(),
+            _ => 0,
+        }
     }
 
     /// Copies an unmatched message. The caller makes sure that no thread steps it.

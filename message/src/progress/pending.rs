@@ -107,6 +107,11 @@ impl PendingOps {
         self.first.len()
     }
 
+    /// Returns true if a message is buffered.
+    pub(crate) fn has_buffered(&self) -> bool {
+        !self.first_buffered.is_empty() // those that follow others are behind these
+    }
+
     /// Returns how many were ever removed.
     pub(crate) fn removed(&self) -> u64 {
         self.removed

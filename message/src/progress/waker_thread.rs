@@ -1,5 +1,6 @@
 //! The waker thread of a rank: it waits on behalf of all requests that tasks await, like any waiting call, and wakes
-//! their tasks. It starts when a request is first pending, and ends when no task has waited for a while. If the rank
+//! their tasks. It also waits for the receives of buffered messages, whose senders compute meanwhile. It starts when a
+//! request is first pending or a message is buffered, and ends when it has waited for nothing for a while. If the rank
 //! has handlers or queues, or was told to serve in the background, it stays until the rank leaves.
 
 use crate::progress::engine::ProgressEngine;
@@ -52,13 +53,15 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
     loop {
         let changes = progress.watch_state.changes(); // before the look at what tasks wait for
         let (watched, is_followed) = (progress.watched(), progress.continuations.are_awaited());
-        let call = || awaited(&watched, &progress);
         let now_ns = worker.platform().now_ns();
-        let is_idle = watched.is_empty() && !is_followed && progress.awaited.is_empty();
+        let has_task = !watched.is_empty() || is_followed || !progress.awaited.is_empty();
+        // A wait steps buffered messages, and looks for their receives before it sleeps. So they need not be watched.
+        let is_buffering = progress.awaits_receives(worker);
+        let is_idle = !has_task && !is_buffering;
         let idle_until = if is_idle { Some(*idle_since.get_or_insert(now_ns) + STAY_NS) } else { None };
         let stays = || worker.check().is_ok() && (progress.serves(worker) || idle_until > Some(now_ns));
         if is_idle && !stays() {
-            if progress.watch_state.end(|| progress.has_no_task()) {
+            if progress.watch_state.end(|| progress.has_no_task(worker)) {
                 return;
             }
             continue;
@@ -66,11 +69,13 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
         if !is_idle {
             idle_since = None;
         }
+        let call = || awaited(&watched, &progress);
         let event = WatchedOps {
             worker: worker.clone(),
             progress: progress.clone(),
             watched: watched.clone(),
-            is_idle,
+            has_task,
+            is_buffering,
             changes,
         };
         let buffer_at = |operation: &Arc<MessageOp>| operation.buffer_at_ns().load(Ordering::Relaxed);
@@ -112,8 +117,10 @@ struct WatchedOps {
     worker: Arc<Worker>,
     progress: Arc<ProgressEngine>,
     watched: Vec<Arc<MessageOp>>,
-    /// True if no task waits for anything.
-    is_idle: bool,
+    /// True if a task waits for something.
+    has_task: bool,
+    /// True if the thread waits for the receives of buffered messages.
+    is_buffering: bool,
     /// The number of changes before the thread looked at what tasks wait for.
     changes: u64,
 }
@@ -125,6 +132,7 @@ impl WaitEvent for WatchedOps {
         self.progress.watch_state.changes() != self.changes
             || self.watched.iter().any(concerns)
             || self.progress.awaited.any_decided(&self.worker)
+            || self.is_buffering && !self.progress.awaits_receives(&self.worker)
     }
 
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {
@@ -132,6 +140,6 @@ impl WaitEvent for WatchedOps {
     }
 
     fn is_reported(&self) -> bool {
-        !self.is_idle
+        self.has_task
     }
 }

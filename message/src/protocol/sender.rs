@@ -297,7 +297,8 @@ impl SendProtocol {
         let (first_bank, number) = (bank.first_bank(), bank.first_bank().next_number(ANY));
         match encoding::read_posting(first_bank.posting(ANY), number) {
             Posting::Long { version, .. } if posted(first_bank, ANY, number, version) => {
-                first_bank.buffered_order.is_first(self.buffered).then_some(version)
+                let (order, pair) = bank.buffered_order();
+                order.is_first(pair, self.buffered).then_some(version)
             }
             _ => None,
         }

@@ -13,6 +13,7 @@
 
 use crate::receive_queue::tickets::TicketMemory;
 use crate::slot::arena::{at, atomic8};
+use tasuki_core::base::error_hint::RECEIVE_QUEUES;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::AtomicKind;
@@ -129,5 +130,5 @@ pub(crate) fn take(worker: &Worker, home: Rank, key: u64, first_ticket: u64) -> 
             return Ok(place);
         }
     }
-    Err(Cause::Full { what: "the table of receive queues", capacity: ENTRIES_MAX as usize }.into())
+    Err(Cause::Full { what: RECEIVE_QUEUES, capacity: ENTRIES_MAX as usize }.into())
 }

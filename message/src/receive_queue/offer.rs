@@ -16,6 +16,7 @@ use crate::receive_queue::growing_pause::GrowingPause;
 use crate::receive_queue::layout::Offered;
 use crate::slot::arena::{at, atomic8};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tasuki_core::base::error_hint::LONG_TO_QUEUES;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::{Deadline, WaitEvent, Worker};
 use tasuki_core::fabric::{AtomicKind, SignalCell};
@@ -88,7 +89,7 @@ impl Offers {
             places.fresh += u64::from(fresh < OFFERS_MAX);
             (fresh < OFFERS_MAX).then_some(fresh)
         });
-        let full = Cause::Full { what: "the long messages to receive queues", capacity: OFFERS_MAX as usize };
+        let full = Cause::Full { what: LONG_TO_QUEUES, capacity: OFFERS_MAX as usize };
         let place = place.ok_or(full)?;
         places.number = places.number.wrapping_add(1);
         let offer = Offer { offers: self, worker, place, number: places.number };

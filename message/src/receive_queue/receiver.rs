@@ -311,7 +311,8 @@ impl QueueReader {
                 FoundMessage::Stored(place) => self.side_store.get(place).header,
             };
             if !header.kind.matches(wanted.kind) {
-                return Err(self.fault(type_mismatch(header.kind.class(), wanted.kind.class()), wanted));
+                let cause = type_mismatch(header.kind.class(), wanted.kind.class());
+                return Err(from_sender(self.fault(cause, wanted), &header));
             }
             match &header.place {
                 Place::Offered(offered) if !offer::claim(&self.worker, offered)? => self.discard(found)?,
@@ -332,7 +333,7 @@ impl QueueReader {
     ) -> Result<Taken<'b>> {
         let copied = match into {
             Ok(into) => self.copy(found, header, into).map_err(|error| error.in_call(|| call_text(wanted))),
-            Err(cause) => Err(self.fault(cause, wanted)),
+            Err(cause) => Err(from_sender(self.fault(cause, wanted), header)),
         };
         if let (Place::Offered(offered), Err(_)) = (&header.place, &copied) {
             offer::end(&self.worker, offered, false)?;
@@ -463,6 +464,16 @@ impl QueueReader {
         self.side_store.push(StoredMessage { ticket, header, bytes: bytes.into() });
         self.free(share, ticket)?;
         self.publish(true)
+    }
+}
+
+/// Returns the error of a receive from any rank. It names the sender of the message that the receive does not fit.
+fn from_sender(error: Error, header: &Header) -> Error {
+    match error.is_disagreement() {
+        true => {
+            error.note(format!("rank {} has sent the message", header.source)).with_peer(Some(header.source))
+        }
+        false => error,
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::receive_queue::layout::Header;
 use std::collections::VecDeque;
 use tasuki_core::base::Cause;
+use tasuki_core::base::error_hint::SIDE_STORE;
 
 /// Returns true if a ticket is before another one of the same share.
 pub(crate) fn precedes(ticket: u64, other: u64) -> bool {
@@ -48,10 +49,7 @@ impl SideStore {
         if self.used + bytes + ENTRY_BYTES <= self.capacity {
             return Ok(());
         }
-        Err(Cause::Full {
-            what: "a receive queue and its side store hold messages of other slots; bytes of the store",
-            capacity: self.capacity as usize,
-        })
+        Err(Cause::Full { what: SIDE_STORE, capacity: self.capacity as usize })
     }
 
     pub(crate) fn push(&mut self, message: StoredMessage) {

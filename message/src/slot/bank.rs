@@ -4,10 +4,10 @@
 //! receives on a slot marks that direction of the slot busy meanwhile. It does so by plain stores: two threads that
 //! use one direction of a slot at once are in error. They mostly get an error, and can corrupt nothing but that slot.
 
-use crate::buffered::order::BufferedOrder;
+use crate::buffered::order::{BufferedOrder, Pair};
 use crate::call_info::CallNames;
 use crate::slot::arena::{self, LINES, UNIT_SLOTS};
-use crate::slot::bank_state::{BankCounts, BankState};
+use crate::slot::bank_state::{BankState, BanksOfRank};
 use crate::slot::directory;
 use crate::slot::encoding::{self, Posting, SHORT_MAX};
 use crate::slot::state::SlotState;
@@ -37,8 +37,6 @@ pub(crate) struct SlotBank {
     theirs: Slots<LINES>,
     /// The pair's first bank; `None` if this is the first.
     first_bank: Option<Arc<SlotBank>>,
-    /// The order of the pair's buffered messages; in the first bank.
-    pub(crate) buffered_order: BufferedOrder,
     bank_state: BankState,
     states: [LocalSlot; UNIT_SLOTS],
     /// If the bank's messages are steps of calls of the program, names these calls; `None` for messages that the
@@ -102,7 +100,7 @@ impl SlotBank {
         (member, peer): (Rank, Rank),
         number: u32,
         first_bank: Option<Arc<SlotBank>>,
-        counts: &Arc<BankCounts>,
+        all: &Arc<BanksOfRank>,
     ) -> Result<SlotBank> {
         // These lines are placeholders: they are not used before `open` replaces them.
         let lines = |rank| Slots::new(worker.shared_fabric(), arena::unit_at(rank, 1));
@@ -113,8 +111,7 @@ impl SlotBank {
             ours: lines(worker.rank())?,
             theirs: lines(peer)?,
             first_bank,
-            buffered_order: BufferedOrder::default(),
-            bank_state: BankState::new_closed(counts),
+            bank_state: BankState::new_closed(all),
             states: std::array::from_fn(|_| LocalSlot::closed()),
             call_names: None,
         })
@@ -198,6 +195,11 @@ impl SlotBank {
     /// Returns the pair's first bank, which holds the slot for receives of any slot.
     pub(crate) fn first_bank(self: &Arc<SlotBank>) -> &Arc<SlotBank> {
         self.first_bank.as_ref().unwrap_or(self)
+    }
+
+    /// Returns the order of the rank's buffered messages, and the pair of this bank in it.
+    pub(crate) fn buffered_order(self: &Arc<SlotBank>) -> (&BufferedOrder, Pair) {
+        (self.bank_state.buffered_order(), Arc::as_ptr(self.first_bank()).addr())
     }
 
     #[inline(always)]

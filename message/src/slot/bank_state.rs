@@ -5,25 +5,27 @@
 //! slot states of the bank are closed, so every use of a slot takes the slow path, which reopens the bank. If both
 //! ranks had closed the bank, it gets other units.
 
+use crate::buffered::order::BufferedOrder;
 use crate::slot::directory::OpenedBank;
 use std::sync::Arc;
 use tasuki_core::base::Result;
 use tasuki_core::base::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use tasuki_core::engine::Worker;
 
-/// Numbers of banks of a rank, over all its contexts.
+/// What the banks of a rank share, over all its contexts.
 #[derive(Debug, Default)]
-pub(crate) struct BankCounts {
+pub(crate) struct BanksOfRank {
     /// Banks that exist, closed ones included.
     pub(crate) made: AtomicUsize,
     /// Banks that are open.
     pub(crate) open: AtomicUsize,
+    buffered_order: BufferedOrder,
 }
 
 /// The state of a bank. Changed only by the thread that has claimed the bank's pair.
 #[derive(Debug)]
 pub(crate) struct BankState {
-    counts: Arc<BankCounts>,
+    all: Arc<BanksOfRank>,
     entry: AtomicU32,
     generation: AtomicU32,
     ours: AtomicU32,
@@ -46,10 +48,10 @@ impl Drop for BankClaim<'_> {
 
 impl BankState {
     /// Makes the state of a bank that has never been open.
-    pub(crate) fn new_closed(counts: &Arc<BankCounts>) -> BankState {
-        counts.made.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn new_closed(all: &Arc<BanksOfRank>) -> BankState {
+        all.made.fetch_add(1, Ordering::Relaxed);
         BankState {
-            counts: counts.clone(),
+            all: all.clone(),
             entry: AtomicU32::new(0),
             generation: AtomicU32::new(0),
             ours: AtomicU32::new(0),
@@ -65,6 +67,11 @@ impl BankState {
             worker.relax(call)?;
         }
         Ok(BankClaim(self))
+    }
+
+    /// Returns the order of the rank's buffered messages.
+    pub(crate) fn buffered_order(&self) -> &BufferedOrder {
+        &self.all.buffered_order
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -98,8 +105,8 @@ impl BankState {
     pub(crate) fn set_open(&self, open: bool) {
         let was = self.is_open.swap(open, Ordering::AcqRel);
         match (was, open) {
-            (false, true) => drop(self.counts.open.fetch_add(1, Ordering::Relaxed)),
-            (true, false) => drop(self.counts.open.fetch_sub(1, Ordering::Relaxed)),
+            (false, true) => drop(self.all.open.fetch_add(1, Ordering::Relaxed)),
+            (true, false) => drop(self.all.open.fetch_sub(1, Ordering::Relaxed)),
             _ => {}
         }
     }
@@ -108,6 +115,6 @@ impl BankState {
 impl Drop for BankState {
     fn drop(&mut self) {
         // A bank that is dropped while it is open stays in the count of open banks, because its units are not freed.
-        self.counts.made.fetch_sub(1, Ordering::Relaxed);
+        self.all.made.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,6 +1,6 @@
 //! Opening, closing and reopening the banks of a pair.
 //!
-//! Each rank of a pair closes its own side and never waits for the other rank. A bank that only one rank has closed
+//! Each rank of a pair closes its own side. It waits for the other rank only if a buffered message must be sent first. A bank that only one rank has closed
 //! keeps its memory, so that rank finds all messages when it reopens the bank.
 
 use crate::call_info::CallInfo;
@@ -15,8 +15,8 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Condition;
 
 impl Context {
-    /// Closes all banks of this rank for messages with `peer`. If one of them is in use, returns an error and changes
-    /// nothing.
+    /// Closes all banks of this rank for messages with `peer`, after buffered messages to it were sent. If one of them
+    /// is in use, returns an error and changes nothing.
     pub fn close(&self, peer: Rank) -> Result<()> {
         let call = || match &self.rank_of(peer) {
             Some(rank) if *rank != peer => format!("close(rank {rank}, member {peer})"),
@@ -28,6 +28,9 @@ impl Context {
             return Err(fault(self.no_such_member(peer)));
         }
         let Some(first_bank) = self.banks.find(bank_number(peer, 0)) else { return Ok(()) };
+        if self.progress.has_buffered() {
+            self.wait_until_sent(Some(&first_bank), &call)?;
+        }
         let _claimed = first_bank.bank_state().claim(&self.worker, "close")?;
         // The pair's first bank is closed last: it must be open while another one is.
         let numbers = (0..self.slots.div_ceil(SLOTS)).rev();

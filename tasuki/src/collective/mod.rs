@@ -30,7 +30,8 @@
 //!
 //! *Errors that change nothing.* After these the communicator goes on, and the call can be made again: too many calls
 //! are active ([`Cause::Full`](crate::engine::Cause::Full)); another thread of the rank is in a collective call; a
-//! start of the plan is active; a member has no room or memory for its part of a plan, a communicator or an allocation,
+//! start of the plan is active; ranks are in different calls of the job, which are barriers and allocations, or
+//! allocate different values; a member has no room or memory for its part of a plan, a communicator or an allocation,
 //! which all members are told.
 //!
 //! *Members in different calls.* All that a member sends in a call carries a number that depends on the call and on all

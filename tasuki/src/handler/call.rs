@@ -82,7 +82,10 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
         let call = |number, bytes: &[u8]| job.worker.call_with_reply(to, number, bytes, when_full);
         match number.and_then(|number| args.with_bytes(|bytes| call(number, bytes))?) {
             Ok(pending) => Ok(Reply::new(job, pending)),
-            Err(cause) => Err(self.refused(job, cause, "call", to)),
+            Err(cause) => {
+                let name = if matches!(when_full, WhenFull::Fail) { "try_call" } else { "call" };
+                Err(self.refused(job, cause, name, to))
+            }
         }
     }
 

@@ -327,7 +327,8 @@ impl<T: Pod> Request for RecvAnyRequest<T> {
             }
             AnyStage::Failed(error) => Err(not_received::<T>(error)),
             AnyStage::Waiting | AnyStage::Ended => {
-                Err(Error::new(Cause::AlreadyReturned { what: "the message" }).in_call(|| "irecv_any".into()))
+                let cause = Cause::AlreadyReturned { what: "the message" };
+                Err(self.context.worker().fault(cause, || "irecv_any".into()))
             }
         }
     }

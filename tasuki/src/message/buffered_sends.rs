@@ -6,13 +6,14 @@ use std::time::Duration;
 /// Sets how sends are buffered (FMPL: spool). A send whose receive is not posted within `after` copies its message
 /// into the send buffer and returns. With `None`, a send waits for its receive.
 ///
-/// Without this call, messages of at most 64 KiB are copied at once, and the send buffer has room for 4 MiB or for what
-/// the environment variable `TASUKI_SEND_BUFFER` says. Each message counts 256 bytes more than it has, and a send that
-/// finds no room waits for its receive. After this call, messages of all lengths are copied, they count their bytes
-/// alone, and a send that finds no room is an error and sends nothing.
+/// Without this call, messages of at most 64 KiB are copied after 30 us, and the send buffer has room for 4 MiB or for
+/// what the environment variable `TASUKI_SEND_BUFFER` says. Each message counts 256 bytes more than it has, and a send
+/// that finds no room waits for its receive. After this call, messages of all lengths are copied, they count their
+/// bytes alone, and a send that finds no room is an error and sends nothing.
 ///
 /// The send buffer lies at the sender and holds `capacity` bytes for all messages together. A message leaves the buffer
-/// when its receive is posted; every waiting call of this rank moves such messages on. Receives of any slot get the
+/// when its receive is posted; every waiting call of this rank moves such messages on, and while the rank computes, a
+/// thread of the library does. Receives of any slot get the
 /// messages of a sender in order. A rank that leaves empties its buffer first; a buffered message that a departed peer
 /// never received, or that did not fit in its receive, is then an error.
 ///

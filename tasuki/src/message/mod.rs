@@ -7,6 +7,8 @@ mod channel;
 mod job_memory;
 #[cfg(feature = "serde")]
 pub(crate) mod object;
+#[cfg(feature = "serde")]
+mod object_request;
 mod receive_queue;
 pub(crate) mod request;
 pub(crate) mod scope;
@@ -24,6 +26,8 @@ pub use channel::{ChannelReady, ChannelReceiver, ChannelSender, channel_from, ch
 pub use job_memory::{recv_into, send_from};
 #[cfg(feature = "serde")]
 pub use object::Object;
+#[cfg(feature = "serde")]
+pub use object_request::{ObjectRecvRequest, ObjectSendRequest};
 pub use receive_queue::{ReceiveQueue, ReceiveQueueAddress, ReceiveQueueSender};
 pub use request::{RecvRequest, SendRequest};
 pub use scope_request::ScopeRequest;

@@ -71,12 +71,15 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Cause> {
     )))
 }
 
-fn typed<T: 'static>(slot: Slot) -> TypedSlot {
+pub(crate) fn typed<T: 'static>(slot: Slot) -> TypedSlot {
     TypedSlot { slot: slot.word(), kind: ValueKind::of_object::<T>() }
 }
 
 /// Decodes a message, which was taken.
-fn decode_message<T: DeserializeOwned>(bytes: &[u8], fault: impl FnOnce(Cause) -> Error) -> Result<T> {
+pub(crate) fn decode_message<T: DeserializeOwned>(
+    bytes: &[u8],
+    fault: impl FnOnce(Cause) -> Error,
+) -> Result<T> {
     decode(bytes).map_err(|cause| fault(cause).note("the message was received, and is lost"))
 }
 
@@ -112,7 +115,10 @@ impl Communicator {
         let bytes = encode(value)
             .map_err(|cause| self.messages().call_failed(cause, ("send_object", true), place, slot.word()))?;
         let sent = self.messages().send(&bytes, place, typed::<T>(slot));
-        sent.map_err(|error| about(to, not_sent::<Object<T>>(error)))
+        sent.map_err(|error| {
+            let error = error.in_outer_call(format!("send_object(slot {} to rank {place})", slot.0));
+            about(to, not_sent::<Object<T>>(error))
+        })
     }
 
     /// Receives a value of a serde type, which [`send_object`](Self::send_object) has sent from `from` on that slot, or
@@ -145,7 +151,7 @@ impl Communicator {
             let text = "an object from None: nobody sends one";
             return Err(messages.worker().fault(Cause::Argument(text.into()), || "recv_object".into()));
         };
-        let received = receive_vec::<u8>(messages, place, typed::<T>(slot));
+        let received = receive_vec::<u8>("recv_object", messages, place, typed::<T>(slot));
         let (bytes, got) = received.map_err(|error| about(from, not_received::<Object<T>>(error)))?;
         let failed = |cause| messages.call_failed(cause, ("recv_object", false), place, got.slot);
         let value = decode_message(&bytes, failed)?;
@@ -153,7 +159,8 @@ impl Communicator {
     }
 }
 
-fn one(slot: u32, source: Rank) -> Received {
+/// What was received, if it is one object.
+pub(crate) fn one(slot: u32, source: Rank) -> Received {
     Received { slot: Slot(slot as usize), source: Member(source.0), count: 1 }
 }
 

@@ -70,12 +70,13 @@ impl<T: Pod> SharedValues<T> {
 
 /// Receives a message of any length. Blocks.
 pub(crate) fn receive_vec<T: Pod>(
+    name: &'static str,
     context: &Arc<Context>,
     from: Rank,
     slot: TypedSlot,
 ) -> Result<(Vec<T>, tasuki_message::Received)> {
     let shared = SharedValues::new(Vec::new());
-    let got = context.recv_vec(shared.on_arrival(), from, slot)?;
+    let got = context.recv_vec(name, shared.on_arrival(), from, slot)?;
     // SAFETY: `recv_vec` returns when the message has ended, so nothing else uses the vector any more.
     Ok((unsafe { std::mem::take(&mut *shared.0.get()) }, got))
 }
@@ -163,7 +164,9 @@ pub struct SendRequest<T: Pod> {
 ///
 /// Dropping the request withdraws the receive and loses no message. A message that has met the receive, even one that
 /// has arrived, goes to the next receive on its slot, or of any slot if that comes first. The messages of a slot keep
-/// their order. So a receive may stand under a time limit of an executor, or in a branch of its `select!`:
+/// their order, unless receives of the slot and receives of any slot were both begun and dropped: these two kinds have
+/// no order among each other. So a receive may stand under a time limit of an executor, or in a branch of its
+/// `select!`:
 ///
 /// ```
 /// use tasuki::{Rank, Request, Slot};
@@ -204,16 +207,26 @@ impl<T: Pod> SendRequest<T> {
         to: Option<Rank>,
         slot: Slot,
     ) -> Result<SendRequest<T>> {
+        SendRequest::of_kind(context, values, to, (slot, slot.of::<T>()))
+    }
+
+    /// Begins a send of values of that kind.
+    pub(crate) fn of_kind(
+        context: &Arc<Context>,
+        values: Vec<T>,
+        to: Option<Rank>,
+        (slot, kind): (Slot, TypedSlot),
+    ) -> Result<SendRequest<T>> {
         let rank = to.and_then(|to| context.rank_of(to));
         let request = |stage, values| SendRequest { stage, values, outcome: None, slot, to: rank };
         let Some(to) = to else { return Ok(request(Stage::Nobody, Values::Own(values))) };
-        let sent = context.try_begin_send(bytemuck::cast_slice(&values), to, slot.of::<T>())?;
+        let sent = context.try_begin_send(bytemuck::cast_slice(&values), to, kind)?;
         if let Some(sent) = sent {
             return Ok(request(Stage::UnderWay(sent), Values::Own(values)));
         }
         let values = SharedValues::new(values);
         let buffer = MessageBuffer::Unregistered(values.lend(false));
-        let sent = context.begin_send(buffer, to, slot.of::<T>())?;
+        let sent = context.begin_send(buffer, to, kind)?;
         Ok(request(Stage::UnderWay(sent), Values::Shared(values)))
     }
 
@@ -328,15 +341,15 @@ impl<T: Pod> RecvRequest<T> {
         Ok(RecvRequest { stage: Stage::UnderWay(request), values, slot, from: rank })
     }
 
-    /// Begins a receive of any length.
+    /// Begins a receive of any length, of values of that kind.
     pub(crate) fn of_any_length(
         context: &Arc<Context>,
         from: Option<Rank>,
-        slot: Slot,
+        (slot, kind): (Slot, TypedSlot),
     ) -> Result<RecvRequest<T>> {
         let Some(from) = from else { return RecvRequest::new(context, Vec::new(), None, slot) };
         let values = SharedValues::new(Vec::new());
-        let request = context.begin_recv_vec(values.on_arrival(), from, slot.of::<T>())?;
+        let request = context.begin_recv_vec(values.on_arrival(), from, kind)?;
         let (stage, values) = (Stage::UnderWay(request), Values::Shared(values));
         Ok(RecvRequest { stage, values, slot, from: context.rank_of(from) })
     }

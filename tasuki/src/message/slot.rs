@@ -3,6 +3,7 @@
 use crate::engine::Cause;
 use crate::member::{Peer, about, place_of};
 use crate::{Communicator, Error, Member, Pod, Result};
+use std::any::type_name;
 use tasuki_message::{Context, TypedSlot};
 
 /// A message slot: what other libraries call a tag. A slot is the message channel of one sender, one receiver and one
@@ -73,16 +74,16 @@ pub fn slots(communicator: &Communicator) -> usize {
 /// other pairs can use the slot memory at both ends. The next message opens the slots again, as the first one
 /// did.
 ///
-/// Neither rank waits for the other, and either may close first. After one rank has closed, the other rank's
-/// slots are unchanged, and the first rank's next message finds them as long as the other rank has not closed. A
-/// message is lost if its receive was withdrawn after the message had been sent and nobody has received it before
-/// both ranks have closed. Collective calls are not affected. During the call no other thread of this rank may
-/// use `peer` in this communicator, except to close it.
+/// Either rank may close first. It waits for the other one only while a message to it is in the send buffer. After one
+/// rank has closed, the other rank's slots are unchanged, and the first rank's next message finds them as long as the
+/// other rank has not closed. A message is lost if its receive was withdrawn after the message had been sent and nobody
+/// has received it before both ranks have closed. Collective calls are not affected. During the call no other thread of
+/// this rank may use `peer` in this communicator, except to close it.
 ///
-/// Errors: a send or receive with `peer` has not been waited for, a message to it is buffered, or a message from it
-/// is being transferred to a receive that was dropped (then nothing changes); there is no such rank. Cost: a few
-/// dependent memory accesses for each 64 slots that were used, and a wait until the messages that this rank has
-/// begun have arrived.
+/// Errors: a send or receive with `peer` has not been waited for, a message to it is buffered and `peer` has left, or a
+/// message from it is being transferred to a receive that was dropped (then nothing changes); there is no such rank.
+/// Cost: a few dependent memory accesses for each 64 slots that were used, and a wait until the messages that this rank
+/// has begun have arrived.
 ///
 /// ```
 /// use tasuki::message::close;
@@ -106,7 +107,7 @@ pub fn slots(communicator: &Communicator) -> usize {
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 pub fn close(communicator: &Communicator, peer: impl Peer) -> Result<()> {
-    let messages = communicator.messages();
+    let (messages, _limit) = (communicator.messages(), communicator.limited());
     let closed = place_of(messages, peer, "close")?.map_or(Ok(()), |place| messages.close(place));
     closed.map_err(|error| about(peer, error))
 }
@@ -129,16 +130,24 @@ impl Received {
     }
 }
 
-/// Returns the error of a send of values of type `T`. It names the type, if the receive has another one.
+/// Returns the error of a send of values of type `T`. It names the type, if the receive has another one. Bytes name
+/// themselves: where an error has another type, they are the encoding of an object, whose request names it.
 #[cold]
 pub(crate) fn not_sent<T>(error: Error) -> Error {
-    error.name_type(std::any::type_name::<T>(), true)
+    named::<T>(error, true)
 }
 
 /// Returns the error of a receive of values of type `T`. It names the type, if the message has another one.
 #[cold]
 pub(crate) fn not_received<T>(error: Error) -> Error {
-    error.name_type(std::any::type_name::<T>(), false)
+    named::<T>(error, false)
+}
+
+fn named<T>(error: Error, is_send: bool) -> Error {
+    match type_name::<T>() {
+        "u8" => error,
+        name => error.name_type(name, is_send),
+    }
 }
 
 #[inline]

@@ -11,6 +11,7 @@ use super::{RemoteFlag, STEP, Transfers};
 use crate::engine::Cause;
 use crate::onesided::GlobalAddress;
 use crate::{Array, Command, GlobalPtr, Job, Pod, Rank, Result};
+use tasuki_core::base::error_hint::COPIES_BY_KEY;
 
 /// The number of sides that may wait in one list.
 pub(super) const SIDES_MAX: usize = 16;
@@ -144,7 +145,7 @@ impl Transfers<'_> {
         }
         let found = self.match_or_leave(list, own);
         self.job.store(list, 0)?;
-        let full = || Cause::Full { what: "the list of waiting copies by key", capacity: SIDES_MAX };
+        let full = || Cause::Full { what: COPIES_BY_KEY, capacity: SIDES_MAX };
         match found? {
             Found::Nothing => Ok(()),
             Found::NoRoom => Err(worker.fault(full(), || call.into())),

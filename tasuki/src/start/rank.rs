@@ -123,7 +123,9 @@ pub(super) fn run<T>(
             worker.leave().map(|()| value)
         }
         Ok(Err(error)) => {
-            let how = format!("its program failed: {}", error.headline());
+            let error = worker.reveal(error);
+            let headline = error.headline();
+            let how = format!("its program failed: {}", headline.lines().next().unwrap_or_default());
             let error = error.on_rank(rank);
             let error = match reporter {
                 // To the job, the end of the child means nothing.
@@ -158,6 +160,7 @@ pub(super) fn panicked(message: &str) -> Error {
 fn is_consequence(cause: &Cause) -> bool {
     match cause {
         Cause::PeerDied { .. } | Cause::QueueDropped | Cause::QueueUnwound { .. } => true,
+        Cause::CommunicatorFailed { .. } | Cause::JobOver => true,
         Cause::Poisoned { cause, .. } => is_consequence(cause),
         _ => false,
     }

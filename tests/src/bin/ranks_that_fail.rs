@@ -3,7 +3,8 @@
 //! `ranks_that_fail WAY` says what rank 1 does: it returns its own error (`error`), returns the error of a call
 //! (`call`), panics (`panic`), calls a handler of rank 2 that panics (`handler`), ends its process (`exit`, `abort`,
 //! `kill`), leaves without meeting the others (`leave`), or waits for ever (`wait`). With `both`, rank 2 returns an
-//! error, too.
+//! error, too. With `hide`, rank 1 returns its own error, and the others return those of their calls in errors that hide
+//! them, as the crate anyhow does.
 
 use nix::sys::signal::{Signal, raise};
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         job.barrier()?;
         match (job.rank(), way.as_str()) {
             (Rank(1), _) => fail(job, &way),
+            (_, "hide") => job.barrier().map_err(|error| Error::program(format!("at the end: {error}"))),
             (Rank(2), "both") => Err(Error::program("no butter")),
             _ => job.barrier(),
         }
@@ -30,7 +32,7 @@ fn main() -> ExitCode {
 fn fail(job: &Job, way: &str) -> Result<()> {
     std::thread::sleep(Duration::from_millis(20)); // until the others wait
     match way {
-        "error" | "both" => Err(Error::program("no bread")),
+        "error" | "both" | "hide" => Err(Error::program("no bread")),
         "call" => job.load(GlobalPtr::<u64>::NULL).map(drop),
         "panic" => panic!("no bread"),
         "handler" => PANICS.call(job, Rank(2), &())?.wait(),

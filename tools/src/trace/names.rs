@@ -112,7 +112,7 @@ mod tests {
             ("plan(allreduce 8 KiB, world, start 17)", "plan"),
             ("line 5: value 7", "line"),
             ("put(8 bytes to 1:4096): waiting for room", "put"),
-            ("alloc(3 x 8 bytes)", "alloc"),
+            ("alloc(3 x f64)", "alloc"),
             ("recv(slot 4 from rank 1 (of 3))", "recv"),
             ("taking handlers", "taking handlers"),
             ("", ""),

@@ -119,6 +119,15 @@ fn two_ranks_that_fail_at_once_print_one_error_each() {
     assert!(matches!(said[..], [.., "error: rank 2: no butter"]) && said.len() <= 2, "{}", ended.err);
 }
 
+/// The crate anyhow hides the errors that it carries.
+#[test]
+fn errors_that_hide_what_follows_from_a_failure_are_not_printed() {
+    for options in WAYS {
+        let ended = fails(options, "hide", 1);
+        assert_eq!(of_ranks(&ended), ["error: rank 1: no bread"], "{options:?}: {}", ended.err);
+    }
+}
+
 #[test]
 fn a_rank_that_left_too_early_is_named_by_those_that_needed_it() {
     let ended = fails(&[], "leave", 1);

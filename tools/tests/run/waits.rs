@@ -65,7 +65,7 @@ const CALLS: [&str; 20] = [
     "allreduce(8 bytes, split(colour 1) of world)",
     "allgather(uneven, 1 value, world)",
     "wait(signal ",
-    "alloc(7 x 8 bytes)",
+    "alloc(7 x u64)",
 ];
 
 fn names_each_call(options: &[&str]) {

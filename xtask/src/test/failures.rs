@@ -20,7 +20,9 @@ pub(super) fn of(log: &str) -> Vec<String> {
     let mut previous_panicked = false;
     for line in log.lines().map(str::trim) {
         let panicked = line.contains("panicked at ");
-        if (panicked || previous_panicked || tells(line)) && seen.insert(without_time(line).to_owned()) {
+        if (panicked || previous_panicked || names_failure(line))
+            && seen.insert(without_time(line).to_owned())
+        {
             found.push(line.chars().take(LINE_MAX).collect());
         }
         previous_panicked = panicked;
@@ -30,7 +32,7 @@ pub(super) fn of(log: &str) -> Vec<String> {
     found
 }
 
-fn tells(line: &str) -> bool {
+fn names_failure(line: &str) -> bool {
     NEXTEST.iter().any(|word| line.starts_with(word))
         || line.ends_with(HARNESS)
         || line.starts_with("error")

@@ -121,6 +121,18 @@ impl InCalls {
         Ok(())
     }
 
+    /// Ends the start, because its communicator has failed: no step runs any more, and so no operation of the program,
+    /// which would surprise it in a later call. Returns when no other thread runs a step.
+    pub(crate) fn abandon(&self) {
+        loop {
+            match self.borrower.try_lock() {
+                Ok(guard) => return guard.poison(),
+                Err(Unavailable::Locked) => self.worker.pause(),
+                Err(Unavailable::Owned | Unavailable::Poisoned) => return,
+            }
+        }
+    }
+
     /// Runs steps that need not wait. Returns true if the start is complete.
     pub(crate) fn test(&self, call: &dyn Fn() -> String) -> Result<bool> {
         match self.borrower.try_lock() {

@@ -3,6 +3,7 @@
 use super::active_messages::ActiveMessages;
 use super::block_pool::{ARGUMENTS_MAX, Purpose};
 use super::reply_lines::{REPLY_LINES, ReplyLines, ReplyTicket};
+use crate::base::error_hint::REPLIES;
 use crate::base::{Cause, Rank, Result};
 use crate::engine::wait::condition::{Condition, WaitEvent};
 use crate::engine::wait::deadline::in_one_call;
@@ -23,9 +24,6 @@ pub enum WhenFull {
     /// It runs handlers and makes progress until there is room.
     Wait,
 }
-
-/// What there is no room in if a rank waits for too many replies.
-const REPLIES: &str = "the list of replies that this rank waits for";
 
 /// A call whose reply has not been read.
 #[derive(Debug)]

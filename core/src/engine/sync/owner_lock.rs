@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! owned --release--> free --try_lock--> borrowed --give_back--> owned
-//!                     ^-------drop--------'  '--panic--> poisoned
+//!                     ^-------drop--------'  '--panic, poison--> poisoned
 //! ```
 //!
 //! While the state is `owned`, only the owner accesses the value, and needs no locked instruction
@@ -49,7 +49,7 @@ pub enum Unavailable {
     Owned,
     /// Another borrower has locked it.
     Locked,
-    /// A thread panicked while it had locked the value.
+    /// A thread panicked while it had locked the value, or has [poisoned](OwnerLockGuard::poison) it.
     Poisoned,
 }
 
@@ -143,6 +143,11 @@ impl<T> OwnerLockGuard<'_, T> {
     #[inline(always)]
     pub fn give_back(mut self) {
         self.then = OWNED;
+    }
+
+    /// Lets nobody access the value any more, as after a panic.
+    pub fn poison(mut self) {
+        self.then = POISONED;
     }
 }
 

@@ -131,6 +131,42 @@ pub fn j_allocations_of_the_job_are_calls_of_the_world(job: &Job) -> Result<()> 
     calls_of_the_job_still_meet(job)
 }
 
+/// Rank 0 allocates while the others are in a barrier of the job, or other values than they. All get an error that names
+/// both calls, nobody passes the barrier, and nobody has allocated. The ranks are still in step.
+pub fn j_calls_of_the_job_that_differ_get_errors(job: &Job) -> Result<()> {
+    let (is_first, before) = (job.rank() == 0, job.memory().symmetric);
+    let peer = if is_first { Rank(1) } else { Rank(0) };
+    let others = if job.size() == 2 { "rank 1 in" } else { "rank 1 and others in" };
+    let differ = |outcome: Result<()>, first: &str, theirs: &str| {
+        let texts = [&*format!("rank 0 in {first}"), &*format!("{others} {theirs}")];
+        let error = refused(job, outcome, ErrorKind::Disagreement, &texts);
+        assert_eq!(error.peer(), Some(peer), "{error}");
+    };
+    let of_u64 = |count| job.alloc::<u64>(count).map(drop);
+    differ(if is_first { of_u64(4) } else { job.barrier() }, "job.alloc(4 x u64)", "job.barrier()");
+    differ(if is_first { job.barrier() } else { of_u64(4) }, "job.barrier()", "job.alloc(4 x u64)");
+    differ(of_u64(if is_first { 4 } else { 5 }), "job.alloc(4 x u64)", "job.alloc(5 x u64)");
+    let of_f64 = || job.alloc::<f64>(4).map(drop);
+    differ(if is_first { of_u64(4) } else { of_f64() }, "job.alloc(4 x u64)", "job.alloc(4 x f64)");
+    let of_pairs = || job.alloc::<Pair<6>>(3).map(drop);
+    let theirs = "job.alloc(3 x a type of the program)";
+    differ(if is_first { of_u64(6) } else { of_pairs() }, "job.alloc(6 x u64)", theirs);
+    assert_eq!(job.memory().symmetric, before, "nothing was allocated");
+    let array = job.alloc::<u64>(1)?;
+    job.put(array.on(job.rank_after(1)), &7_u64)?;
+    job.barrier()?;
+    assert_eq!(array.get(0)?, 7);
+    let dup = job.world().dup()?;
+    let refused_on = |outcome: Result<()>, theirs: &str| {
+        refused(job, outcome, ErrorKind::Disagreement, &["alloc_on(", &format!("rank {peer}"), theirs]);
+    };
+    let of_f64 = || job.alloc_on::<f64>(&dup, 4).map(drop);
+    let of_u64 = || job.alloc_on::<u64>(&dup, 4).map(drop);
+    refused_on(if is_first { of_u64() } else { of_f64() }, if is_first { "4 x f64" } else { "4 x u64" });
+    of_u64()?;
+    job.barrier()
+}
+
 /// Returns true if members cannot read each other's words.
 fn cannot_compare(job: &Job) -> bool {
     is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some()

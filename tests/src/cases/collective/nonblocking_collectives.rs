@@ -303,6 +303,25 @@ pub fn j_tested_and_awaited_calls_with_two_roots_get_errors(job: &Job) -> Result
     job.barrier()
 }
 
+/// One member begins a nonblocking call, and the others make the blocking one. All are told both calls, whoever finds it.
+pub fn j_nonblocking_calls_beside_blocking_ones_are_both_named(job: &Job) -> Result<()> {
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
+        return Ok(()); // there members cannot compare their calls through shared memory
+    }
+    for _ in 0..effort(job, 20, 5) {
+        let part = job.world().split(0)?;
+        let outcome = match job.rank() == 0 {
+            true => part.ibcast(1_u64, Rank(0)).and_then(|mut begun| begun.wait()).map(drop),
+            false => part.bcast(&mut 1_u64, Rank(0)),
+        };
+        // The root of a broadcast may have sent its values before it can know.
+        let outcome = outcome.and_then(|()| part.barrier());
+        refused(job, outcome, ErrorKind::Disagreement, &[" ibcast(8 bytes of u64", " bcast(8 bytes of u64"]);
+        job.barrier()?;
+    }
+    Ok(())
+}
+
 /// Number of calls of a kind after which calls run compiled steps, where members can have them.
 const COMPILED_AFTER: usize = 5;
 

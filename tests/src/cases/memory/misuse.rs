@@ -165,8 +165,8 @@ pub fn ranks_that_disagree(job: &Job) -> Result<()> {
     for odd in [0, job.size() - 1] {
         for (usual, other) in [(10, 11), (1 << 20, 1)] {
             let count = if me == odd { other } else { usual };
-            let texts =
-                ["disagree about bytes", &format!("the largest {}", usual.max(other)), "hint: all ranks"];
+            let both = [usual, other].map(|count| format!("job.alloc({count} x u8)"));
+            let texts = ["different calls of the job", &*both[0], &*both[1], "hint: all ranks"];
             disagreed(job, job.alloc::<u8>(count), &texts);
             goes_on(job)?;
         }
@@ -181,7 +181,8 @@ pub fn one_rank_asks_for_nothing(job: &Job) -> Result<()> {
         for odd in [0, job.size() - 1] {
             let count = if job.rank().index() == odd { senseless } else { 5 };
             let outcome = job.alloc::<u64>(count).map(drop);
-            let texts: &[&str] = if job.rank().index() == odd { &[] } else { &["disagree"] };
+            let texts: &[&str] =
+                if job.rank().index() == odd { &[] } else { &["different calls of the job"] };
             disagreed(job, outcome, texts);
             goes_on(job)?;
         }

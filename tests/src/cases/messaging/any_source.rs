@@ -5,6 +5,7 @@ use crate::pattern;
 use std::sync::Mutex;
 use std::time::Duration;
 use tasuki::engine::Cause;
+use tasuki::message::set_send_buffer;
 use tasuki::{Communicator, ErrorKind, Job, Member, Rank, Request, Result, Slot, block_on};
 
 const SHORT: Duration = Duration::from_millis(5);
@@ -90,6 +91,7 @@ pub fn g_any_source_slots_in_any_order(job: &Job) -> Result<()> {
 
 /// G10: send_any never meets recv, and send never meets recv_any, on equal slots.
 pub fn g10_any_source_never_meets_named(job: &Job) -> Result<()> {
+    set_send_buffer(job, 0, None)?; // sends wait for their receives
     let (world, peer) = (job.world(), last(job));
     for round in 0..10_u64 {
         for named_first in [true, false] {
@@ -180,8 +182,14 @@ pub fn g15_any_source_misfits_lose_no_message(job: &Job) -> Result<()> {
                     let error = world.recv_any(&mut [0_u64; 2], Slot::ANY).expect_err("too little room");
                     assert!(matches!(error.cause(), Cause::Truncated { .. }), "{error}");
                     assert!(error.to_string().contains("recv_any(any slot from any rank)"), "{error}");
+                    let sender = error.peer().expect("its message is there").to_string();
+                    assert!(
+                        error.to_string().contains(&format!("rank {sender} has sent the message")),
+                        "{error}"
+                    );
                     let error = world.recv_any_vec::<u32>(Slot(0)).expect_err("another type");
                     assert!(matches!(error.cause(), Cause::TypeMismatch { .. }), "{error}");
+                    assert!(error.peer().is_some_and(|sender| sender != FIRST), "{error}");
                     let error = world.irecv_any::<u32>(Slot(0)).wait().expect_err("another type");
                     assert!(matches!(error.cause(), Cause::TypeMismatch { .. }), "{error}");
                 }

@@ -22,6 +22,7 @@ fn was_cancelled<T>(waited: Result<T>) {
 /// A send without a receive is cancelled, and the receive that comes later gets the next message of the slot. A send
 /// that has met its receive is not cancelled.
 pub fn g17_a_cancelled_send_is_not_transferred(job: &Job) -> Result<()> {
+    set_send_buffer(job, 0, None)?; // sends wait for their receives
     let world = job.world();
     for (round, len) in LENGTHS.into_iter().enumerate() {
         if job.rank() == 0 {

@@ -415,6 +415,7 @@ pub fn g16_any_beside_receives_that_time_out(job: &Job) -> Result<()> {
 /// large enough. A smaller receive in between fails and takes nothing. If the message did not meet
 /// the first receive, its sender gets an error because the smaller one has no room.
 pub fn g16_a_small_one_leaves_a_long_message(job: &Job) -> Result<()> {
+    set_send_buffer(job, 0, None)?; // sends wait for their receives
     let (world, values) = (job.world(), vec![7_u64; 700]);
     for round in 0..effort(job, 20_000, 60) as u64 {
         if job.rank() == 0 {

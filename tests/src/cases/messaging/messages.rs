@@ -88,6 +88,7 @@ pub fn g16_receives_that_time_out(job: &Job) -> Result<()> {
 
 /// G15: a message longer than its receive is an error on both sides, and nothing is written.
 pub fn g15_too_large_is_reported_on_both_sides(job: &Job) -> Result<()> {
+    set_send_buffer(job, 0, None)?; // sends wait for their receives
     let world = job.world();
     for (len, room) in [(2, 1), (48, 47), (49, 48), (100, 50), (100_000, 10), (100_000, 99_999)] {
         let truncated = Cause::Truncated { len, room };
@@ -150,6 +151,7 @@ pub fn g7_any_slot(job: &Job) -> Result<()> {
 
 /// G2: a send without buffering does not return before its receive is posted.
 pub fn g2_a_send_waits_for_its_receive(job: &Job) -> Result<()> {
+    set_send_buffer(job, 0, None)?; // sends wait for their receives
     let (world, posted) = (job.world(), job.alloc::<u64>(1)?);
     for (round, len) in LENGTHS.into_iter().enumerate() {
         if job.rank() == 0 {
@@ -503,6 +505,7 @@ pub fn g16_messages_to_withdrawn_receives_let_ranks_leave(job: &Job) -> Result<(
 /// G1: all members send and receive at once, short messages and long ones, around a ring, along a line with two ends,
 /// and to themselves. A message that is too long is an error on both sides.
 pub fn g1_members_send_and_receive_at_once(job: &Job) -> Result<()> {
+    set_send_buffer(job, 0, None)?; // sends wait for their receives
     let (world, me, size) = (job.world(), job.rank().0, job.size());
     let (west, east) = (job.rank_after(-1), job.rank_after(1));
     for len in [0, 1, 6, 7, 1000, 100_000] {

@@ -5,7 +5,8 @@ use crate::expected_error::{disagreed, misused};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt::Debug;
-use tasuki::message::Object;
+use std::time::Duration;
+use tasuki::message::{Object, set_send_buffer};
 use tasuki::{ErrorKind, Handler, HandlerCx, Handlers, Job, Rank, Request, Result, Slot};
 
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
@@ -91,13 +92,18 @@ pub fn g20_objects_of_many_types_arrive(job: &Job) -> Result<()> {
 
 /// An object meets no receive of plain values, of bytes, or of an object of another type; and the other way about.
 pub fn g20_objects_match_their_type_only(job: &Job) -> Result<()> {
+    set_send_buffer(job, 0, None)?; // sends of another type learn of it from their receive
     let (world, to, from, slot) = (job.world(), next(job), previous(job), Slot(5));
     for text in [String::from("short"), "long ".repeat(5_000)] {
         for named in [slot, Slot::ANY] {
             // As bytes, and as numbers.
             let mut receiving = world.irecv_vec::<u8>(from, named)?;
             job.barrier()?;
-            disagreed(job, world.send_object(&text, to, slot), &["Object<alloc::string::String>", "u8"]);
+            disagreed(
+                job,
+                world.send_object(&text, to, slot),
+                &["send_object(slot 5 to", "an object of type alloc::string::String", "u8"],
+            );
             disagreed(job, receiving.wait(), &["the message has an object, but the receive wants u8"]);
             job.barrier()?;
             let mut receiving = world.irecv(vec![0.5; 10_000], from, named)?;
@@ -111,7 +117,7 @@ pub fn g20_objects_match_their_type_only(job: &Job) -> Result<()> {
             disagreed(
                 job,
                 world.recv_object::<String>(from, named),
-                &["u8", "Object<alloc::string::String>"],
+                &["recv_object(", "u8", "an object of type alloc::string::String"],
             );
             disagreed(job, sending.wait(), &["u8", "an object"]);
             job.barrier()?;
@@ -233,5 +239,50 @@ pub fn g20_objects_as_arguments_and_results(job: &Job) -> Result<()> {
     queue.post(command.then(done.on(job.rank()).add(1)))?;
     done.wait_at_least(1)?;
     misused(job, queue.post(FLIP.command(next(job), &Object(shapes()))), &["at most 48 bytes"]);
+    job.barrier()
+}
+
+/// Objects whose sends and receives were begun, around a ring, waited for in each way.
+pub fn g20_begun_objects_arrive(job: &Job) -> Result<()> {
+    set_send_buffer(job, 0, None)?; // sends of another type learn of it from their receive
+    let (world, to, from, me) = (job.world(), next(job), previous(job), job.rank().0 as u64);
+    for (round, named) in (0..).zip([Slot(5), Slot::ANY, Slot(5), Slot::ANY]) {
+        let mut receive = world.irecv_object::<Stock>(from, named)?;
+        assert!(round > 0 || job.size() == 1 || !receive.test() || me != 0, "nobody has sent yet");
+        let mut send = world.isend_object(&stock(me * 50 + round), to, Slot(5))?;
+        let (got, received) = match round % 3 {
+            0 => receive.wait()?,
+            1 => tasuki::block_on(&mut receive)?,
+            _ => {
+                while !receive.test() {
+                    job.compute(Duration::from_micros(1));
+                }
+                receive.wait_timeout(Duration::ZERO)?.expect("it has arrived")
+            }
+        };
+        assert_eq!(got, stock(from.0 as u64 * 50 + round));
+        assert_eq!((received.slot, received.count, received.source.0), (Slot(5), 1, from.0));
+        send.wait()?;
+        job.barrier()?;
+    }
+    // A dropped receive loses no object, and a cancelled one takes none.
+    drop(world.irecv_object::<Stock>(from, Slot(6))?);
+    let mut cancelled = world.irecv_object::<Stock>(from, Slot(7))?;
+    assert!(cancelled.cancel() && !cancelled.cancel());
+    let mut sends = [Slot(6), Slot(7)].map(|slot| world.isend_object(&stock(3), to, slot));
+    for slot in [Slot(6), Slot(7)] {
+        assert_eq!(world.irecv_object::<Stock>(from, slot)?.wait()?.0, stock(3));
+    }
+    for send in &mut sends {
+        send.as_mut().map_err(|error| error.clone())?.wait()?;
+    }
+    job.barrier()?;
+    // Of another type, to nobody, from nobody.
+    let mut send = world.isend_object(&String::from("text"), to, Slot(8))?;
+    let got = world.irecv_object::<Vec<f64>>(from, Slot(8))?.wait();
+    disagreed(job, got, &["alloc::vec::Vec<f64>"]);
+    disagreed(job, send.wait(), &["alloc::string::String"]);
+    world.isend_object(&stock(1), None::<Rank>, Slot(8))?.wait()?;
+    misused(job, world.irecv_object::<Stock>(None::<Rank>, Slot(8)).map(drop), &["nobody sends one"]);
     job.barrier()
 }

@@ -5,6 +5,7 @@ use crate::exchange::{next, previous};
 use crate::expected_error::disagreed;
 use std::time::Duration;
 use tasuki::bytemuck;
+use tasuki::message::set_send_buffer;
 use tasuki::{Error, Job, Pod, Request, Result, Slot, Zeroable};
 
 /// A message in the slot's line, one of one chunk, one of several chunks, and one longer than a ring.
@@ -100,6 +101,7 @@ fn exchange<S: Pod + Send + Sync, R: Pod + Send + Sync>(
 
 /// A message of one type meets a receive of another: both ranks get errors that name both types. The slot goes on.
 pub fn types_that_differ_are_errors_on_both_sides(job: &Job) -> Result<()> {
+    set_send_buffer(job, 0, None)?; // sends wait for their receives
     for len in LENGTHS {
         for form in FORMS {
             for (named, send_first) in

@@ -124,18 +124,13 @@ pub fn previous_values_come_once(job: &Job) -> Result<()> {
 pub fn accumulations_outside_are_refused(job: &Job) -> Result<()> {
     let table = job.alloc::<f64>(8192)?; // whole pages
     let place = table.on(last(job));
-    misused(job, job.accumulate(GlobalPtr::<f64>::NULL, &1.0, Sum), &["in accumulate(", "null"]);
-    misused(job, job.fetch_and_op(GlobalPtr::<i32>::NULL, 1, Max), &["in fetch_and_op("]);
+    misused(job, job.accumulate(GlobalPtr::<f64>::NULL, &1.0, Sum), &["accumulate(", "null"]);
+    misused(job, job.fetch_and_op(GlobalPtr::<i32>::NULL, 1, Max), &["fetch_and_op("]);
     let askew = place.cast::<u8>().at(3).cast::<u32>();
     misused(job, job.fetch_and_op(askew, 1, Sum), &["multiple of"]);
     job.barrier()?;
     if job.rank() == last(job) {
-        refused(
-            job,
-            job.accumulate(place.at(8191), &[2.0, 3.0], Sum),
-            ErrorKind::Misuse,
-            &["in accumulate("],
-        );
+        refused(job, job.accumulate(place.at(8191), &[2.0, 3.0], Sum), ErrorKind::Misuse, &["accumulate("]);
         assert_eq!(table.get(8191)?, 2.0);
     }
     job.barrier()

@@ -6,6 +6,7 @@ use std::task::{Context, Wake};
 use std::thread::ThreadId;
 use std::time::Duration;
 use tasuki::collective::{Product, quiesce};
+use tasuki::message::set_send_buffer;
 use tasuki::onesided::PayloadSignal;
 use tasuki::{
     Blocks, Communicator, ErrorKind, Job, Member, Rank, Request, Result, Signal, Slot, Sum, Uneven, wait_all,
@@ -42,6 +43,7 @@ impl Points<'_> {
 /// Sends and receives of all lengths end, by the limit of their communicator or the default of the rank. A message that
 /// was not received goes to the next receive, and a send that has ended was not sent and reads its values no more.
 pub fn limits_of_messages(job: &Job) -> Result<()> {
+    set_send_buffer(job, 0, None)?; // sends wait for their receives
     let (points, peer) = (Points(job, job.signal()?), Rank(job.size() - 1));
     let alone = job.world().split(job.rank().index())?;
     let mut met = 0;
@@ -98,6 +100,7 @@ pub fn limits_of_messages(job: &Job) -> Result<()> {
 
 /// A wait for a request, a signal or operations that reaches the default limit changes nothing.
 pub fn limits_of_waits_for_requests(job: &Job) -> Result<()> {
+    set_send_buffer(job, 0, None)?; // sends wait for their receives
     let (points, peer, next) = (Points(job, job.signal()?), Rank(job.size() - 1), job.rank_after(1));
     let (world, never, payload) = (job.world(), job.signal()?, PayloadSignal::<u64>::new(job)?);
     let table = job.alloc::<u64>(64)?;

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::time::Duration;
 use tasuki::engine::{AnyRequest, Cause};
-use tasuki::message::RecvRequest;
+use tasuki::message::{RecvRequest, set_send_buffer};
 use tasuki::nicam::Transfers;
 use tasuki::onesided::{After, AtomicOp, PayloadSignal, PayloadWriter, TransferRequest};
 use tasuki::{
@@ -141,6 +141,7 @@ pub fn receives_end_in_each_way(job: &Job) -> Result<()> {
 
 /// Sends that wait for their receive. One that is dropped ends by itself.
 pub fn sends_end_in_each_way(job: &Job) -> Result<()> {
+    set_send_buffer(job, 0, None)?; // sends wait for their receives
     let world = job.world();
     for len in [5, 75_000] {
         let got = RefCell::new(vec![0_u64; len]);
@@ -512,6 +513,7 @@ pub fn block_on_is_woken_by_other_threads(job: &Job) -> Result<()> {
 
 /// A send that fails and is only tested, or found by `wait_any`, and then dropped: the scope's end has the error.
 pub fn scopes_report_sends_that_were_only_tested(job: &Job) -> Result<()> {
+    set_send_buffer(job, 0, None)?; // sends wait for their receives
     let (world, to, from) = (job.world(), next(job), previous(job));
     for by_test in [true, false] {
         let (long, mut short) = ([1_u64; 100], [0_u64; 50]);

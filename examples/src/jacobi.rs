@@ -3,19 +3,21 @@
 //!
 //! In each step every cell becomes the mean of its four neighbours. All cells are 0 at first, and the rim of the plate,
 //! one cell wide and not counted, is held at 1. Before each step the members of the grid exchange the outermost rows
-//! and columns of their tiles in one call, whose blocks differ in length. A member at the rim has no neighbour there:
-//! it receives an empty block, and its halo stays the rim.
+//! and columns of their tiles in one call, which takes them from the tile and puts them into the halos. A member at the
+//! rim has no neighbour there, and its halo stays the rim.
 
 use crate::heat::strip_of;
 use crate::progress_bar;
+use tasuki::message::StridedMut;
 use tasuki::prelude::*;
 
 /// The ranks agree on the largest change of a cell each time after this number of steps.
 const REPORT_AFTER: usize = 100;
 
-/// A plate or a tile of zeros with its rim or its halos of ones, row by row.
+/// A plate or a tile of zeros with its rim or its halos of ones, row by row. A tile beyond the end of a small plate has
+/// no cells, but an edge of ones: the rim.
 fn start(rows: usize, columns: usize) -> Vec<f64> {
-    let mut cells = vec![1.0; (rows + 2) * (columns + 2)];
+    let mut cells = vec![1.0; (rows.max(1) + 2) * (columns.max(1) + 2)];
     inside(rows, columns).for_each(|at| cells[at] = 0.0);
     cells
 }
@@ -46,20 +48,10 @@ pub fn solve(job: &Job, sides: [usize; 2], steps: usize) -> tasuki::Result<Optio
     let grid = Cartesian::new(job.world(), dims_create(job.size(), [0, 0])?, [false, false])?;
     let tile = |at: [usize; 2]| [0, 1].map(|dim| strip_of(sides[dim], grid.dims()[dim], at[dim]));
     let [rows, columns] = tile(grid.coords()).map(|own| own.len());
-    let (mut old, mut new, width) = (start(rows, columns), start(rows, columns), columns + 2);
-    let mut change = 0.0;
-    // The row above, the row below, the column to the left, that to the right: the first cell of the edge and that of
-    // the halo, the distance of two cells, and their number.
-    let edges = [width + 1, rows * width + 1, width + 1, width + columns];
-    let halos = [1, (rows + 1) * width + 1, width, width + columns + 1];
-    let (strides, counts) = ([1, 1, width, width], [columns, columns, rows, rows]);
-    let line = |first: [usize; 4], side| (0..counts[side]).map(move |at| first[side] + at * strides[side]);
+    let (mut old, mut new, mut change) = (start(rows, columns), start(rows, columns), 0.0);
     for step in 1..=steps {
-        let edges = (0..4).map(|side| line(edges, side).map(|at| old[at]).collect::<Vec<f64>>());
-        let received = grid.neighbor_alltoall(&edges.collect::<Blocks<f64>>())?;
-        for (side, halo) in received.iter().enumerate() {
-            line(halos, side).zip(halo).for_each(|(at, &value)| old[at] = value);
-        }
+        let (edges, mut halos) = StridedMut::edges_and_halos(&mut old, columns.max(1) + 2, 1);
+        grid.neighbor_alltoall((&edges, &mut halos))?;
         let own_change = relax(&mut old, &mut new, rows, columns);
         if step % REPORT_AFTER == 0 || step == steps {
             change = job.world().allreduce(&own_change, Max)?;

@@ -14,13 +14,14 @@ use crate::protocol::sender::SendProtocol;
 use crate::protocol::state_machine::ProtocolState;
 use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding::{self, Data, SHORT_MAX};
+use crate::strided::ValueView;
 use crate::typed_slot::TypedSlot;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tasuki_core::base::{Cause, Rank, Result, ValueKind};
 use tasuki_core::engine::{
-    BufferView, Condition, Deadline, Registration, RevocableBuffer, WaitEvent, in_one_call,
+    BufferView, Condition, Deadline, Registration, StridedView, WaitEvent, in_one_call,
 };
 use tasuki_core::node::node_state::RankStage;
 use tasuki_core::segment::GlobalAddress;
@@ -41,19 +42,39 @@ impl Context {
                 return Ok(());
             }
         }
-        self.occupy_send(&bank, index, call)?;
-        let bytes = BufferView::of(bytes);
-        if self.send_by_ring(bytes, slot.kind, &bank, index) {
+        self.send_view(BufferView::of(bytes), &bank, index, call)
+    }
+
+    /// Sends blocks of the program's memory, as one message. Blocks.
+    pub fn send_strided(&self, blocks: StridedView<'_>, to: Rank, slot: TypedSlot) -> Result<()> {
+        if let Some(line) = [0; SHORT_MAX].get_mut(..blocks.len()) {
+            blocks.read(0, line);
+            return self.send(line, to, slot);
+        }
+        let call = self.to("send", to, slot);
+        let (bank, index) = self.bank(call)?;
+        match blocks.contiguous() {
+            Some(bytes) => self.send_view(bytes, &bank, index, call),
+            None => self.send_view(blocks, &bank, index, call),
+        }
+    }
+
+    /// Sends values that did not go into the line at once.
+    #[inline(always)]
+    fn send_view(
+        &self,
+        values: impl ValueView,
+        bank: &Arc<SlotBank>,
+        index: SlotIndex,
+        call: CallInfo,
+    ) -> Result<()> {
+        self.occupy_send(bank, index, call)?;
+        if self.send_by_ring(values, call.kind, bank, index) {
             bank.state(index).sending.set_idle();
             return Ok(());
         }
-        RevocableBuffer::lend(bytes, &|| self.worker.pause(), |buffer| {
-            self.send_occupied(
-                SendProtocol::new(MessageBuffer::Unregistered(buffer.clone()), slot.kind),
-                &bank,
-                index,
-                call,
-            )
+        values.lend(&self.worker, |buffer| {
+            self.send_occupied(SendProtocol::new(buffer, call.kind), bank, index, call)
         })
     }
 
@@ -199,8 +220,37 @@ impl Context {
             let number = self.post_occupied(&bank, index, into.len(), call)?;
             return self.wait_short(number, into, call);
         }
-        let into = BufferView::of_mut(into);
-        let by_ring = if may_be_kept { None } else { self.receive_by_ring(into, slot.kind, &bank, index) };
+        self.recv_view(BufferView::of_mut(into), may_be_kept, &bank, index, call)
+    }
+
+    /// Receives a message into blocks of the program's memory. Blocks.
+    pub fn recv_strided(&self, blocks: StridedView<'_>, from: Rank, slot: TypedSlot) -> Result<Received> {
+        if let Some(line) = [0; SHORT_MAX].get_mut(..blocks.len()) {
+            let got = self.recv(line, from, slot)?;
+            blocks.write(0, &line[..got.len as usize]);
+            return Ok(got);
+        }
+        let call = self.from("recv", from, slot);
+        let (bank, index) = self.bank(call)?;
+        let may_be_kept =
+            self.occupy_receive(&bank, index, call)? && self.late_matches.kept.holds(from, slot.slot);
+        match blocks.contiguous() {
+            Some(bytes) => self.recv_view(bytes, may_be_kept, &bank, index, call),
+            None => self.recv_view(blocks, may_be_kept, &bank, index, call),
+        }
+    }
+
+    /// Receives on a slot that is already occupied.
+    #[inline(always)]
+    fn recv_view(
+        &self,
+        into: impl ValueView,
+        may_be_kept: bool,
+        bank: &Arc<SlotBank>,
+        index: SlotIndex,
+        call: CallInfo,
+    ) -> Result<Received> {
+        let by_ring = if may_be_kept { None } else { self.receive_by_ring(into, call.kind, bank, index) };
         let consumer = match by_ring {
             Some(FastPath::Done(received)) => {
                 bank.state(index).receiving.set_idle();
@@ -209,13 +259,12 @@ impl Context {
             Some(FastPath::ContinueSlowly(consumer)) => Some(consumer),
             None => None,
         };
-        RevocableBuffer::lend(into, &|| self.worker.pause(), |buffer| {
-            let into = MessageBuffer::Unregistered(buffer.clone());
+        into.lend(&self.worker, |into| {
             let receiving = match consumer {
-                Some(consumer) => Ok(RecvProtocol::posted(into, slot.kind, consumer)),
-                None => self.receiving(into, &bank, index, call),
+                Some(consumer) => Ok(RecvProtocol::posted(into, call.kind, consumer)),
+                None => self.receiving(into, bank, index, call),
             };
-            self.recv_occupied(receiving, &bank, index, call)
+            self.recv_occupied(receiving, bank, index, call)
         })
     }
 

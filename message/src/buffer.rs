@@ -1,9 +1,12 @@
 //! The buffer of a message.
 
+use crate::strided::{StridedBuffer, StridedUse};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use tasuki_core::base::Cause;
-use tasuki_core::engine::{BufferUse, CachePolicy, RevocableBuffer, Started, Worker};
+use tasuki_core::engine::{
+    BufferUse, BufferView, CachePolicy, RevocableBuffer, Started, StridedView, Worker,
+};
 use tasuki_core::segment::GlobalAddress;
 
 /// Memory that a message is read from or written to.
@@ -15,6 +18,8 @@ pub enum MessageBuffer {
     Job(GlobalAddress, u64),
     /// Memory that is made when the length of the message is known.
     OnArrival(Arc<ArrivalBuffer>),
+    /// Blocks of the program's memory, which the message uses until it is revoked. No peer can write to them.
+    Strided(Arc<StridedBuffer>),
 }
 
 type Made = Result<Arc<RevocableBuffer>, Cause>;
@@ -53,12 +58,21 @@ impl fmt::Debug for ArrivalBuffer {
 }
 
 impl MessageBuffer {
+    /// Makes the buffer of the blocks of a view. `buffer` lends the memory from the first block to the last one.
+    pub fn of_blocks(buffer: Arc<RevocableBuffer>, blocks: StridedView<'_>) -> MessageBuffer {
+        match blocks.contiguous() {
+            Some(_) => MessageBuffer::Unregistered(buffer),
+            None => MessageBuffer::Strided(StridedBuffer::new(buffer, blocks.layout())),
+        }
+    }
+
     /// Returns the length in bytes. A buffer that is not made yet has room for any message.
     pub fn len(&self) -> u64 {
         match self {
             MessageBuffer::Unregistered(buffer) => buffer.len() as u64,
             MessageBuffer::Job(_, len) => *len,
             MessageBuffer::OnArrival(buffer) => buffer.made().map_or(u64::MAX, |made| made.len() as u64),
+            MessageBuffer::Strided(buffer) => buffer.len(),
         }
     }
 
@@ -69,7 +83,7 @@ impl MessageBuffer {
             MessageBuffer::OnArrival(buffer) => {
                 buffer.made.get_or_init(|| (buffer.make)(len)).as_ref().map(drop).map_err(Cause::clone)
             }
-            MessageBuffer::Unregistered(_) | MessageBuffer::Job(..) => Ok(()),
+            MessageBuffer::Unregistered(_) | MessageBuffer::Job(..) | MessageBuffer::Strided(_) => Ok(()),
         }
     }
 
@@ -77,7 +91,7 @@ impl MessageBuffer {
     pub(crate) fn value_bytes(&self) -> u64 {
         match self {
             MessageBuffer::OnArrival(buffer) => buffer.value_bytes,
-            MessageBuffer::Unregistered(_) | MessageBuffer::Job(..) => 1,
+            MessageBuffer::Unregistered(_) | MessageBuffer::Job(..) | MessageBuffer::Strided(_) => 1,
         }
     }
 
@@ -97,6 +111,21 @@ impl MessageBuffer {
                 Some(made) => made.enter().map(BufferAccess::Unregistered),
                 None => Err(Cause::Bug("a buffer was used before it was made".into())),
             },
+            MessageBuffer::Strided(buffer) => buffer.enter().map(BufferAccess::Strided),
+        }
+    }
+
+    /// Returns true if the bytes are blocks.
+    pub(crate) fn is_strided(&self) -> bool {
+        matches!(self, MessageBuffer::Strided(_))
+    }
+
+    /// Unpacks what has arrived in staging memory. `is_fetching`: true if the last part is on its way there.
+    #[inline]
+    pub(crate) fn unpack_staged(&self, is_fetching: bool) -> Result<(), Cause> {
+        match self {
+            MessageBuffer::Strided(buffer) => buffer.unpack_staged(is_fetching),
+            _ => Ok(()),
         }
     }
 
@@ -118,6 +147,7 @@ impl MessageBuffer {
 pub(crate) enum BufferAccess<'p> {
     Unregistered(BufferUse<'p>),
     Job(GlobalAddress),
+    Strided(StridedUse<'p>),
 }
 
 impl BufferAccess<'_> {
@@ -129,14 +159,32 @@ impl BufferAccess<'_> {
                 used.view().read(0, into);
                 Ok(())
             }
+            BufferAccess::Strided(used) => {
+                used.view().read(0, into);
+                Ok(())
+            }
             BufferAccess::Job(_) => Err(Cause::Bug("a short message was not read from job memory".into())),
         }
+    }
+
+    /// Copies the first `len` bytes of program memory out. Returns `None` for job memory.
+    pub(crate) fn copy_to(&self, into: BufferView<'_>, len: usize) -> Option<()> {
+        match self {
+            BufferAccess::Unregistered(used) => used.view().copy_to(into, len),
+            BufferAccess::Strided(used) => used.view().pack(0, into, len),
+            BufferAccess::Job(_) => return None,
+        }
+        Some(())
     }
 
     /// Starts to copy a few bytes to the start of the buffer.
     pub(crate) fn start_store(&self, worker: &Worker, bytes: &[u8]) -> Result<Started, Cause> {
         match self {
             BufferAccess::Unregistered(used) => {
+                used.view().write(0, bytes);
+                Ok(Started::Done(0))
+            }
+            BufferAccess::Strided(used) => {
                 used.view().write(0, bytes);
                 Ok(Started::Done(0))
             }
@@ -154,11 +202,15 @@ impl BufferAccess<'_> {
         len: u64,
     ) -> Result<Started, Cause> {
         let BufferAccess::Unregistered(bytes) = bytes.enter()? else {
-            return Err(Cause::Bug("a message was kept in job memory".into()));
+            return Err(Cause::Bug("a message was kept in memory that its receive does not own".into()));
         };
         match self {
             BufferAccess::Unregistered(used) => {
                 bytes.view().copy_to(used.view(), len as usize);
+                Ok(Started::Done(0))
+            }
+            BufferAccess::Strided(used) => {
+                used.view().unpack(0, bytes.view(), len as usize);
                 Ok(Started::Done(0))
             }
             BufferAccess::Job(at) => worker.start_put(*at, &bytes, 0..len as usize),
@@ -184,6 +236,7 @@ impl BufferAccess<'_> {
                 Ok(Started::Done(0))
             }
             BufferAccess::Job(at) => worker.start_copy(at.add(from), to, len),
+            BufferAccess::Strided(used) => used.start_copy_out(worker, (from, len), to),
         }
     }
 
@@ -206,6 +259,7 @@ impl BufferAccess<'_> {
                 Ok(Started::Done(0))
             }
             BufferAccess::Job(at) => worker.start_copy(from, at.add(to), len),
+            BufferAccess::Strided(used) => used.start_copy_in(worker, from, (to, len)),
         }
     }
 }

@@ -24,6 +24,7 @@ mod protocol;
 mod receive_queue;
 mod request;
 mod slot;
+mod strided;
 mod typed_slot;
 
 pub use buffer::{ArrivalBuffer, MessageBuffer};
@@ -38,4 +39,5 @@ pub use receive_queue::{
 };
 pub use request::{PendingRecv, PendingSend};
 pub use slot::SHORT_MAX;
+pub use strided::StridedBuffer;
 pub use typed_slot::TypedSlot;

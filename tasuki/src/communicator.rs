@@ -1,11 +1,10 @@
 //! Communicators: ordered groups of ranks with a message space of their own.
 
-use crate::collective::Data;
 use crate::engine::Cause;
 use crate::member::{about, place_of};
-use crate::message::Peer;
 use crate::message::request::{RecvRequest, SendRequest, receive_vec};
 use crate::message::slot::{Received, Slot, not_received, not_sent, received};
+use crate::message::{Incoming, Outgoing, Peer};
 use crate::start::Helper;
 use crate::{Error, Member, Pod, Rank, Request, Result};
 use std::ops::Deref;
@@ -77,7 +76,8 @@ impl Communicator {
         self.inner.size()
     }
 
-    /// Sends values to `to` on a slot. A send to `None` returns at once ([`Peer`]).
+    /// Sends values to `to` on a slot: any [`Data`](crate::collective::Data), or
+    /// [`Strided`](crate::message::Strided) values. A send to `None` returns at once ([`Peer`]).
     ///
     /// Returns when `values` may be reused: the receive was posted and the values are in place, or in a ring on their
     /// way; or the message was buffered. If the receiver withdraws its receive at that moment, the message may still
@@ -89,36 +89,35 @@ impl Communicator {
     /// receiver gets an error, too, unless it has withdrawn the receive meanwhile); the send buffer is full; the peer
     /// died, or left without having posted the receive.
     #[inline(always)] // the value goes from a register into the cache line
-    pub fn send<D: Data + ?Sized>(&self, values: &D, to: impl Peer, slot: Slot) -> Result<()> {
+    pub fn send<D: Outgoing + ?Sized>(&self, values: &D, to: impl Peer, slot: Slot) -> Result<()> {
         let Some(place) = place_of(self.messages(), to, "send")? else { return Ok(()) };
-        let bytes = bytemuck::cast_slice(values.values());
         let sent = match self.limit {
-            None => self.messages().send(bytes, place, slot.of::<D::Value>()),
-            Some(_) => self.send_limited(bytes, place, slot.of::<D::Value>()),
+            None => values.send_by(self.messages(), place, slot.of::<D::Value>()),
+            Some(_) => self.send_limited(values, place, slot.of::<D::Value>()),
         };
         sent.map_err(|error| about(to, not_sent::<D::Value>(error)))
     }
 
     #[cold]
-    fn send_limited(&self, bytes: &[u8], to: Rank, slot: TypedSlot) -> Result<()> {
+    fn send_limited<D: Outgoing + ?Sized>(&self, values: &D, to: Rank, slot: TypedSlot) -> Result<()> {
         let _limit = self.limited();
-        self.messages().send(bytes, to, slot)
+        values.send_by(self.messages(), to, slot)
     }
 
-    /// Receives values from `from` on a slot, or on any slot ([`Slot::ANY`]). A receive from `None` returns at once
-    /// ([`Peer`]).
+    /// Receives values from `from` on a slot, or on any slot ([`Slot::ANY`]), into any
+    /// [`Data`](crate::collective::Data), or into [`StridedMut`](crate::message::StridedMut) values. A receive from `None`
+    /// returns at once ([`Peer`]).
     ///
     /// Returns when all values of the message are in `into`. Errors: the slot is busy or out of range; the message
     /// has more values than `into` has room for (nothing is written, and the sender gets an error, too); the peer
     /// died, or left without having sent the message.
     #[inline(always)]
-    pub fn recv<D: Data + ?Sized>(&self, into: &mut D, from: impl Peer, slot: Slot) -> Result<Received> {
+    pub fn recv<D: Incoming + ?Sized>(&self, into: &mut D, from: impl Peer, slot: Slot) -> Result<Received> {
         let Some(place) = place_of(self.messages(), from, "recv")? else {
             return Ok(Received::nothing(slot));
         };
-        let into = bytemuck::cast_slice_mut(into.values_mut());
         let got = match self.limit {
-            None => self.messages().recv(into, place, slot.of::<D::Value>()),
+            None => into.recv_by(self.messages(), place, slot.of::<D::Value>()),
             Some(_) => self.recv_limited(into, place, slot.of::<D::Value>()),
         };
         let got = got.map_err(|error| about(from, not_received::<D::Value>(error)))?;
@@ -126,9 +125,14 @@ impl Communicator {
     }
 
     #[cold]
-    fn recv_limited(&self, into: &mut [u8], from: Rank, slot: TypedSlot) -> Result<tasuki_message::Received> {
+    fn recv_limited<D: Incoming + ?Sized>(
+        &self,
+        into: &mut D,
+        from: Rank,
+        slot: TypedSlot,
+    ) -> Result<tasuki_message::Received> {
         let _limit = self.limited();
-        self.messages().recv(into, from, slot)
+        into.recv_by(self.messages(), from, slot)
     }
 
     /// Receives a message of any length from `from` on a slot, or on any slot ([`Slot::ANY`]), into a new vector. A
@@ -277,7 +281,7 @@ impl Communicator {
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
-    pub fn sendrecv<A: Data + ?Sized, B: Data + ?Sized>(
+    pub fn sendrecv<A: Outgoing + ?Sized, B: Incoming + ?Sized>(
         &self,
         values: &A,
         to: impl Peer,

@@ -106,6 +106,7 @@ mod job;
 mod communicator;
 
 mod data;
+mod values;
 
 mod member;
 mod members;

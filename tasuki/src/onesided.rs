@@ -9,7 +9,7 @@ pub use crate::job_info::bootstrap_memory;
 pub use crate::memory::accumulate::Accumulable;
 pub use crate::memory::array::{Local, LocalArray, Symmetric};
 pub use crate::memory::atomic_op::AtomicOp;
-pub use crate::memory::pointer::GlobalSlice;
+pub use crate::memory::pointer::{GlobalSlice, GlobalStrided};
 pub use crate::memory::registered::{RawRegistration, Registered};
 pub use crate::memory::transfer_request::{TransferRequest, TransferValue};
 pub use crate::memory::word::Word;

@@ -9,7 +9,7 @@ use crate::wait_until::{Idle, stay_away};
 use crate::{Body, Ways};
 use std::time::Duration;
 use tasuki::engine::Cause;
-use tasuki::message::{channel_from, channel_to, set_send_buffer};
+use tasuki::message::{Strided, StridedMut, channel_from, channel_to, set_send_buffer};
 use tasuki::onesided::{After, AtomicOp, Handle, PayloadSignal};
 use tasuki::{Error, GlobalPtr, Handler, Handlers, Job, Rank, Request, Result, Signal, Slot};
 
@@ -70,6 +70,7 @@ macro_rules! each_failing_job {
             Everywhere 2 calling_what_panics_beyond_its_call ["rank 1", "it comes apart"];
             Processes 3 calling_without_the_same_handlers ["registering handlers", "different handlers", "is \"of process"];
             Everywhere 8 every_message_ends_when_a_rank_dies ["rank 1", "the keeper is gone"];
+            Everywhere 5 strided_messages_end_when_a_rank_dies ["rank 1", "the keeper is gone"];
             Everywhere 5 any_source_messages_end_when_a_rank_dies ["rank 1", "the keeper is gone"];
             Everywhere 5 channels_end_when_a_rank_dies ["rank 1", "the keeper is gone"];
             Everywhere 2 a_channel_that_nobody_receives ["1 message was never received; the first was for rank 0 on slot 6"];
@@ -382,6 +383,41 @@ fn an_any_source_message_that_nobody_takes(job: &Job) -> Result<()> {
     loop {
         world.send_any(&[7_u64; 9], KEEPER, Slot(3))?;
     }
+}
+
+/// Sends, receives and exchanges of blocks wait while a rank dies. What lies between the blocks stays.
+fn strided_messages_end_when_a_rank_dies(job: &Job) -> Result<()> {
+    let (world, ready) = (job.world(), job.signal()?);
+    let waits = || job.raise(ready.on(KEEPER), 1);
+    let ends = |outcome: Result<()>| ended_by(job, KEEPER, outcome);
+    let mut matrix = vec![3_u64; 60_000];
+    let outcome = match job.rank().0 {
+        1 => {
+            ready.wait_at_least(job.size() as u64 - 1)?;
+            job.compute(Duration::from_millis(20));
+            panic!("the keeper is gone");
+        }
+        0 => waits().and_then(|()| {
+            ends(world.recv(&mut StridedMut::column(&mut matrix, 3, 1), KEEPER, Slot(1)).map(drop))
+        }),
+        2 => waits().and_then(|()| ends(world.send(&Strided::column(&matrix, 3, 1), KEEPER, Slot(1)))),
+        3 => waits().and_then(|()| {
+            ends(world.recv(&mut StridedMut::new(&mut matrix, 5, 1, 2), KEEPER, Slot(1)).map(drop))
+        }),
+        _ => {
+            let ([column], [mut other]) =
+                StridedMut::submatrices(&mut matrix, 3, [[0..20_000, 0..1]], [[0..20_000, 1..2]]);
+            let outcome = world.scope(|s| {
+                s.recv(&mut other, KEEPER, Slot(1))?;
+                s.send(column, KEEPER, Slot(1))?;
+                waits()?;
+                s.wait_all()
+            });
+            ends(outcome)
+        }
+    };
+    assert!(matrix.iter().all(|&value| value == 3), "nothing has come");
+    outcome
 }
 
 /// Receives, requests and sends of any-source messages wait while a rank dies.

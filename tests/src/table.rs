@@ -241,6 +241,17 @@ macro_rules! each_case {
             Everywhere "G19" 1..=3 unknown_lengths::g19_types_are_compared;
             Everywhere "G19" 2..=2 unknown_lengths::g19_a_limit_leaves_the_message;
             Everywhere "G19" 2..=2 unknown_lengths::g19_dropped_receives_lose_nothing;
+            Everywhere "G" 1..=3 strided_messages::g_strided_messages_of_every_length;
+            Everywhere "G" 1..=3 strided_messages::g_strided_messages_of_many_chunks;
+            Everywhere "G" 1..=3 strided_messages::g_strided_messages_and_job_memory;
+            Everywhere "G" 2..=2 strided_messages::g_strided_messages_that_do_not_fit;
+            Everywhere "G17" 2..=2 strided_messages::g17_cancelled_strided_receives_lose_nothing;
+            Everywhere "G17" 2..=2 strided_messages::g17_panics_beside_strided_receives;
+            Everywhere "G5" 2..=2 strided_messages::g5_strided_sends_are_buffered;
+            Everywhere "B" 1..=3 strided_messages::b_strided_puts_and_gets;
+            Everywhere "B" 1..=3 strided_messages::b_strided_puts_that_are_refused;
+            Everywhere "I" 1..=4 strided_messages::i_neighbours_exchange_strided_edges;
+            Everywhere "I" 2..=3 strided_messages::i_strided_edges_that_do_not_fit;
             Everywhere "G19" 2..=2 unknown_lengths::g19_receives_end_when_their_sender_has_left;
             Everywhere "G20" 2..=2 objects::g20_objects_of_many_types_arrive;
             Everywhere "G20" 1..=3 objects::g20_begun_objects_arrive;

@@ -13,7 +13,7 @@ use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::engine::{BufferView, RevocableBuffer, Worker};
+use tasuki_core::engine::{BufferView, RevocableBuffer, StridedView, Worker};
 use tasuki_message::{Context, MessageBuffer, PREPOSTED_SLOTS, SHORT_MAX};
 
 /// The slot for messages that do not fit in a line. The slots before it have preposted receives.
@@ -68,7 +68,7 @@ impl CollectiveChannel {
     #[inline]
     fn send_now(&self, bytes: &[u8], to: Rank) -> Result<()> {
         if bytes.len() > ONE_LINE_MAX {
-            return self.send_long(bytes, to);
+            return self.send_long(bytes.len(), to, || self.context.send(bytes, to, LONG.into()));
         }
         let header = self.header().to_le();
         if let Ok(word) = <[u8; 8]>::try_from(bytes) {
@@ -81,13 +81,14 @@ impl CollectiveChannel {
         self.context.send_preposted(&line[..HEADER + bytes.len()], to)
     }
 
-    fn send_long(&self, bytes: &[u8], to: Rank) -> Result<()> {
+    /// Announces a message of `len` bytes, and sends it by `send`.
+    fn send_long(&self, len: usize, to: Rank, send: impl FnOnce() -> Result<()>) -> Result<()> {
         // If the members disagree about the step, the other one may be sending to this one, too. Neither may wait
         // for the other's receive.
         self.context.prepost(to)?;
-        let announcement = [(self.header() | ANNOUNCES).to_le(), (bytes.len() as u64).to_le()];
+        let announcement = [(self.header() | ANNOUNCES).to_le(), (len as u64).to_le()];
         self.context.send_preposted(bytemuck::bytes_of(&announcement), to)?;
-        self.context.send(bytes, to, LONG.into()).map_err(|error| match *error.cause() {
+        send().map_err(|error| match *error.cause() {
             Cause::Truncated { len, room } => self.disagree(len, room, to),
             _ => error,
         })
@@ -145,6 +146,52 @@ impl CollectiveChannel {
             // If the send fails, the receive is withdrawn.
             self.send_now(bytes, to)?;
             self.recv_line(&mut [0; SHORT_MAX], len, from)?;
+            pending_recv.take(&mut []).map(drop)
+        })
+    }
+
+    /// Sends blocks at equal distances, as one message.
+    pub(crate) fn send_blocks(&self, blocks: StridedView<'_>, to: Rank) -> Result<()> {
+        match [0; ONE_LINE_MAX].get_mut(..blocks.len()) {
+            Some(line) => {
+                blocks.read(0, line);
+                self.send_now(line, to)
+            }
+            None => self.send_long(blocks.len(), to, || self.context.send_strided(blocks, to, LONG.into())),
+        }
+    }
+
+    /// Receives a message into blocks at equal distances.
+    pub(crate) fn recv_blocks(&self, into: StridedView<'_>, from: Rank) -> Result<()> {
+        let mut line = [0; SHORT_MAX];
+        if self.recv_line(&mut line, into.len(), from)? {
+            self.context.recv_strided(into, from, LONG.into())?;
+        } else {
+            into.write(0, &line[HEADER..][..into.len()]);
+        }
+        Ok(())
+    }
+
+    /// Sends and receives blocks at equal distances. Posts the receive first.
+    pub(crate) fn exchange_blocks(
+        &self,
+        blocks: StridedView<'_>,
+        to: Rank,
+        into: StridedView<'_>,
+        from: Rank,
+    ) -> Result<()> {
+        self.context.prepost(from)?;
+        if into.len() <= ONE_LINE_MAX {
+            self.send_blocks(blocks, to)?;
+            return self.recv_blocks(into, from);
+        }
+        let pause = || self.context.worker().pause();
+        RevocableBuffer::lend(into.span(), &pause, |buffer| {
+            let buffer = MessageBuffer::of_blocks(buffer.clone(), into);
+            let mut pending_recv = self.context.begin_long_recv(buffer, from, LONG.into())?;
+            // If the send fails, the receive is withdrawn.
+            self.send_blocks(blocks, to)?;
+            self.recv_line(&mut [0; SHORT_MAX], into.len(), from)?;
             pending_recv.take(&mut []).map(drop)
         })
     }

@@ -6,11 +6,12 @@
 use crate::communicator::Communicator;
 use crate::current_call::{CallWord, VectorCall};
 use crate::failure::signature::CallSignature;
-use crate::message_algorithms::block_exchange::BlockExchange;
+use crate::message_algorithms::block_exchange::{BlockExchange, counts_of, ranges};
 use crate::neighbourhood::Neighbourhood;
 use bytemuck::Pod;
 use std::ops::Range;
 use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::StridedView;
 use tasuki_core::segment::check_available;
 
 /// From this many bytes on, room for blocks is compared with the available memory: without room the allocation would
@@ -64,6 +65,22 @@ impl Communicator {
     ) -> Result<(R, Vec<usize>)> {
         let blocks = || self.neighbour_blocks(with, values.len(), lengths);
         self.exchange_blocks(VectorCall::NeighborAlltoall, values, Rank(0), blocks, room)
+    }
+
+    /// Sends each neighbour its blocks of memory `gives`, and receives theirs into the blocks of memory `gets`.
+    pub fn neighbor_alltoall_strided<T: Pod>(
+        &self,
+        with: &Neighbourhood,
+        gives: &[StridedView<'_>],
+        gets: &[StridedView<'_>],
+    ) -> Result<()> {
+        let (out, into) = (counts_of::<T>(gives), counts_of::<T>(gets));
+        let (word, signature) = words_of::<T>(VectorCall::NeighborAlltoall, out.iter().sum(), Rank(0));
+        let call = || self.call_of(word);
+        let blocks = self.strided_neighbour_blocks(with, &out, &into);
+        let blocks = blocks.map_err(|cause| self.refuse_call(cause, word))?;
+        let exchange = || self.by_messages(blocks.run_strided::<T>(&self.channel, gives, gets), &call);
+        self.begin_as(word, signature, &call)?.run(exchange)
     }
 
     /// Exchanges the blocks that `blocks` returns. `room` returns a place for those that come.
@@ -139,6 +156,25 @@ impl Communicator {
                 BlockExchange::with_neighbours(me, with, &out, vec![None; from])
             }
         };
+        exchange.check_own().map(|()| exchange)
+    }
+
+    /// Returns the exchange in which this member sends blocks of `gives` values, and receives blocks of `gets` values.
+    fn strided_neighbour_blocks(
+        &self,
+        with: &Neighbourhood,
+        gives: &[usize],
+        gets: &[usize],
+    ) -> Result<BlockExchange, Cause> {
+        for (given, wanted, what) in
+            [(gives.len(), with.blocks()[0], "blocks"), (gets.len(), with.blocks()[1], "blocks to fill")]
+        {
+            if given != wanted {
+                return Err(Cause::Argument(format!("{given} {what} for {wanted} neighbours")));
+            }
+        }
+        let known = gets.iter().copied().map(Some).collect();
+        let exchange = BlockExchange::with_neighbours(self.rank().index(), with, &ranges(gives), known);
         exchange.check_own().map(|()| exchange)
     }
 

@@ -6,10 +6,12 @@
 //! members that disagree about a length both get an error. This costs one message latency more than the blocks alone.
 
 use super::{ONE_LINE_MAX, Peers, disagree};
+use crate::blocking::channel::CollectiveChannel;
 use crate::neighbourhood::{Neighbourhood, Partner, Round};
 use bytemuck::Pod;
 use std::ops::Range;
-use tasuki_core::base::{Cause, Result};
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::StridedView;
 use tasuki_core::segment::check_available;
 
 /// What a member sends and receives in an exchange, in numbers of values.
@@ -52,6 +54,11 @@ const LENGTHS_MAX: usize = ONE_LINE_MAX / size_of::<u64>();
 
 fn bytes_of<T>(count: usize) -> u64 {
     (count as u64).saturating_mul(size_of::<T>() as u64)
+}
+
+/// Returns the numbers of values of blocks of memory.
+pub(crate) fn counts_of<T>(blocks: &[StridedView<'_>]) -> Vec<usize> {
+    blocks.iter().map(|block| block.len() / size_of::<T>().max(1)).collect()
 }
 
 /// Returns the ranges of consecutive blocks that have `counts` values each.
@@ -190,6 +197,46 @@ impl BlockExchange {
             }
         }
         Ok((room, into.into_iter().map(|range| range.end).collect()))
+    }
+
+    /// Sends the blocks `gives`, whose packed values lie one behind the other in the numbers of this exchange, and receives
+    /// into the blocks `gets`.
+    pub(crate) async fn run_strided<T: Pod>(
+        &self,
+        channel: &CollectiveChannel,
+        gives: &[StridedView<'_>],
+        gets: &[StridedView<'_>],
+    ) -> Result<()> {
+        self.learn_lengths::<T>(channel).await?;
+        let numbers = ranges(&counts_of::<T>(gives));
+        let given = |range: &Range<usize>| {
+            let number = numbers.iter().position(|numbers| numbers == range);
+            number.map(|number| gives[number]).ok_or_else(|| {
+                channel.worker().fault(Cause::Bug("a block is none of those given".into()), String::new)
+            })
+        };
+        for (give, get) in &self.own {
+            let give = given(give)?;
+            let mut packed = vec![0; give.len()];
+            give.read(0, &mut packed);
+            gets[*get].write(0, &packed);
+        }
+        for Transfer { from, .. } in &self.transfers {
+            if let Some((from, number)) = *from {
+                channel.expect(gets[number].len(), from)?;
+            }
+        }
+        for Transfer { to, from } in &self.transfers {
+            match (to, from) {
+                (Some((to, range)), &Some((from, number))) => {
+                    channel.exchange_blocks(given(range)?, Rank(*to), gets[number], Rank(from))?;
+                }
+                (Some((to, range)), None) => channel.send_blocks(given(range)?, Rank(*to))?,
+                (None, &Some((from, number))) => channel.recv_blocks(gets[number], Rank(from))?,
+                (None, None) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Sends this member's lengths to all partners, and compares theirs with them. Returns the number of values of each

@@ -31,6 +31,7 @@ pub use registration::Registration;
 pub use sync::inline_flag::InlineFlag;
 pub use sync::owner_lock;
 pub use sync::revocable_buffer::{BufferUse, BufferView, RevocableBuffer};
+pub use sync::strided_view::{StrideLayout, StridedView};
 pub use sync::try_lock::TryLock;
 pub use sync::work_queue::WorkQueue;
 pub use user_operators::UserOperators;

@@ -12,10 +12,11 @@ use crate::protocol::ring_span::RingSpan;
 use crate::protocol::sender::{self, Found};
 use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding::{self, Data, SHORT_MAX};
+use crate::strided::ValueView;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use tasuki_core::base::ValueKind;
-use tasuki_core::engine::{BufferView, CachePolicy, Started};
+use tasuki_core::engine::Started;
 use tasuki_core::segment::GlobalAddress;
 
 /// The result of a receive on the fast path.
@@ -31,12 +32,12 @@ impl Context {
     /// nothing was done.
     pub(crate) fn send_by_ring(
         &self,
-        bytes: BufferView<'_>,
+        bytes: impl ValueView,
         kind: ValueKind,
         bank: &Arc<SlotBank>,
         index: SlotIndex,
     ) -> bool {
-        let (len, state) = (bytes.len() as u64, bank.state(index));
+        let (len, state) = (bytes.bytes(), bank.state(index));
         let may = (SHORT_MAX as u64 + 1..=FAST_PATH_MAX).contains(&len)
             && bank.is_mapped()
             && state.buffered.load(Acquire) == 0; // SYNC unbuffered
@@ -55,12 +56,10 @@ impl Context {
     /// Copies a message into a ring of this rank and announces each chunk. Returns false if nothing was done. If the
     /// first chunk can be copied, all chunks can.
     #[inline]
-    fn copy_into_ring(&self, bytes: BufferView<'_>, at: MatchedSlot<'_>, span: RingSpan) -> bool {
+    fn copy_into_ring(&self, bytes: impl ValueView, at: MatchedSlot<'_>, span: RingSpan) -> bool {
         for chunk in 0..span.chunking.chunks() {
-            let (from, len) = span.chunking.part(chunk);
-            let is_announced =
-                self.worker.copy_out(bytes, from, span.place(chunk), len, CachePolicy::Adaptive)
-                    && at.announce(span, chunk + 1).is_ok();
+            let is_announced = bytes.copy_out(&self.worker, span.chunking.part(chunk), span.place(chunk))
+                && at.announce(span, chunk + 1).is_ok();
             if !is_announced {
                 debug_assert_eq!(chunk, 0, "the receiver knows of the message");
                 return false;
@@ -73,12 +72,12 @@ impl Context {
     /// done.
     pub(crate) fn receive_by_ring(
         &self,
-        into: BufferView<'_>,
+        into: impl ValueView,
         kind: ValueKind,
         bank: &Arc<SlotBank>,
         index: SlotIndex,
     ) -> Option<FastPath> {
-        let room = into.len() as u64;
+        let room = into.bytes();
         let is_staged = room < self.worker.fabric().capabilities().direct_from;
         if index == ANY || room <= SHORT_MAX as u64 || !is_staged || !bank.is_mapped() {
             return None;
@@ -94,8 +93,8 @@ impl Context {
                 Data::None => {}
                 Data::Staged { chunks } if misfit(RingSpan::message(bank, index), (kind, room)).is_none() => {
                     let (span, before) = (RingSpan::at(bank, index), consumer.taken);
-                    let taken = consumer.take((bank, index), span, chunks, |place, (at, len), caching| {
-                        let is_copied = self.worker.copy_in(place, into, at, len, caching);
+                    let taken = consumer.take((bank, index), span, chunks, |place, part, caching| {
+                        let is_copied = into.copy_in(&self.worker, place, part, caching);
                         Ok(if is_copied { Started::Done(0) } else { Started::Later })
                     });
                     if !matches!(taken, Ok(Started::Done(_))) {

@@ -7,6 +7,7 @@
 //! Claiming --> Claimed --the posting has an address--> Putting -----------> Notifying
 //!                   |      or, copied by both ranks -> SplitCopy ---------> Notifying
 //!                   +----it has none, as a receive of any slot--> PipelinedSend
+//!                   +----or blocks are sent to an address that is not mapped --> PipelinedSend
 //! ```
 //!
 //! A message that fails before it has claimed a receive leaves no trace. One that fails later is reported to its
@@ -187,7 +188,8 @@ impl SendProtocol {
             }
             SendState::Claimed { receive } => {
                 let message = (self.kind, self.from.len());
-                !receive.is_staged(self.any, message) || rings.have_room(self.from.len())
+                let is_staged = receive.is_staged(self.any, message) || self.from.is_strided();
+                !is_staged || rings.have_room(self.from.len())
             }
             SendState::Notifying { .. } => true,
             // The fabric reports the end of their operations.
@@ -331,7 +333,8 @@ impl SendProtocol {
         if receive.takes_in_line(self.any, (self.kind, len)) {
             return self.short(number, if self.any { slot } else { self.kind.bits() });
         }
-        if to.is_null() {
+        // Where blocks cannot be packed in place, the ring is the staging memory.
+        if to.is_null() || self.from.is_strided() && !worker.can_map(to, len) {
             return self.begin_pipelined_send(worker, rings);
         }
         if let Some(split) = SplitCopy::of(worker, bank, &self.from, to) {

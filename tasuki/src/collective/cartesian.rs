@@ -1,7 +1,7 @@
 //! Grids of members.
 
 use crate::collective::neighbourhood::Edges;
-use crate::collective::{BlockCounts, CollectiveRequest, ExchangeBuffers, OwnedBlocks};
+use crate::collective::{BlockCounts, CollectiveRequest, NeighborBuffers, OwnedBlocks};
 use crate::{Communicator, Member, Plan, Pod, Result};
 
 /// A grid of all members of a communicator, in which the last dimension varies fastest.
@@ -156,7 +156,7 @@ impl<const N: usize> Cartesian<N> {
         std::array::from_fn(|dim| self.shift(dim, 1).into())
     }
 
-    /// Sends a block to each neighbour and receives one from each (MPI_Neighbor_alltoall). [`ExchangeBuffers`] has the
+    /// Sends a block to each neighbour and receives one from each (MPI_Neighbor_alltoall). [`NeighborBuffers`] has the
     /// forms of the blocks. Where a neighbour is missing, a result that is returned has zeros, or an empty block in
     /// [`Blocks`](crate::Blocks), and `&mut result` keeps its values.
     ///
@@ -164,7 +164,7 @@ impl<const N: usize> Cartesian<N> {
     /// dimension; a block for this member itself has another length than its room. A failure: two neighbours disagree
     /// about a length, which both find before any value is sent. Cost: a message of one cache line in each direction
     /// between neighbours, then one message for each block. The call always uses messages.
-    pub fn neighbor_alltoall<B: ExchangeBuffers>(&self, blocks: B) -> Result<B::Output> {
+    pub fn neighbor_alltoall<B: NeighborBuffers>(&self, blocks: B) -> Result<B::Output> {
         self.edges.neighbor_alltoall(blocks)
     }
 

@@ -4,6 +4,7 @@ use crate::collective::gather_buffers::equal_count;
 use crate::collective::reduce_buffers::check_room;
 use crate::collective::{Blocks, Data};
 use crate::engine::Cause;
+use crate::message::{Strided, StridedMut};
 use crate::{Communicator, Pod, Result, Zeroable};
 use tasuki_collective::{BlockLengths, Neighbourhood as NeighbourBlocks, allocate};
 
@@ -35,6 +36,78 @@ pub trait ExchangeBuffers: sealed::SealedExchange {
     /// Exchanges a block with each neighbour.
     #[doc(hidden)]
     fn neighbor_alltoall(self, on: &Communicator, with: &NeighbourBlocks) -> Result<Self::Output>;
+}
+
+/// What [`neighbor_alltoall`](crate::Cartesian::neighbor_alltoall) reads, and where the result goes: all
+/// [`ExchangeBuffers`]; or `(&blocks, &mut result)`, an array or a slice of [`Strided`] values for each neighbour to which
+/// this member sends, and one of [`StridedMut`] values for each from which it receives.
+///
+/// So rows and columns of a matrix, and their halos, go without being collected. Blocks may differ in length. The
+/// neighbours may use any form.
+///
+/// ```
+/// use tasuki::{Cartesian, message::StridedMut};
+/// tasuki::local(3, |job| {
+///     let (line, me) = (Cartesian::new(job.world(), [3], [false])?, job.rank().0);
+///     let mut tile = vec![me; 4 * 5];                                      // four rows of five values
+///     let (edges, mut halos) = StridedMut::submatrices(
+///         &mut tile,
+///         5,
+///         [[0..4, 1..2], [0..4, 3..4]],                                    // the columns beside the halos
+///         [[0..4, 0..1], [0..4, 4..5]],
+///     );
+///     line.neighbor_alltoall((&edges, &mut halos))?;
+///     let (left, right) = (me.saturating_sub(1), (me + 1).min(2));         // at the ends the halo stays
+///     assert!(tile.chunks(5).all(|row| row == [left, me, me, me, right]));
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not have a block for each neighbour",
+    note = "pass `&values`, `(&values, &mut result)`, `&blocks`, of the type `Blocks`, or `(&edges, &mut halos)`, of \
+            `Strided` and `StridedMut` values"
+)]
+pub trait NeighborBuffers: sealed::SealedNeighbor {
+    /// The type of one value.
+    type Value: Pod;
+    /// What the call returns.
+    type Output;
+
+    /// Exchanges a block with each neighbour.
+    #[doc(hidden)]
+    fn exchange(self, on: &Communicator, with: &NeighbourBlocks) -> Result<Self::Output>;
+}
+
+impl<B: ExchangeBuffers> NeighborBuffers for B {
+    type Value = B::Value;
+    type Output = B::Output;
+
+    fn exchange(self, on: &Communicator, with: &NeighbourBlocks) -> Result<B::Output> {
+        self.neighbor_alltoall(on, with)
+    }
+}
+
+impl<T: Pod> NeighborBuffers for (&[Strided<'_, T>], &mut [StridedMut<'_, T>]) {
+    type Value = T;
+    type Output = ();
+
+    fn exchange(self, on: &Communicator, with: &NeighbourBlocks) -> Result<()> {
+        let gives: Vec<_> = self.0.iter().map(Strided::blocks).collect();
+        let gets: Vec<_> = self.1.iter_mut().map(StridedMut::blocks).collect();
+        on.inner().neighbor_alltoall_strided::<T>(with, &gives, &gets)
+    }
+}
+
+impl<T: Pod, const GIVEN: usize, const FILLED: usize> NeighborBuffers
+    for (&[Strided<'_, T>; GIVEN], &mut [StridedMut<'_, T>; FILLED])
+{
+    type Value = T;
+    type Output = ();
+
+    fn exchange(self, on: &Communicator, with: &NeighbourBlocks) -> Result<()> {
+        (&self.0[..], &mut self.1[..]).exchange(on, with)
+    }
 }
 
 /// What [`reduce_scatter`](Communicator::reduce_scatter) reads, and where the result goes: `&values`, equal blocks, one
@@ -280,11 +353,20 @@ pub(crate) fn equal_ends(on: &Communicator, values: usize) -> Result<Vec<usize>,
 mod sealed {
     use crate::Pod;
     use crate::collective::{Blocks, Data};
+    use crate::message::{Strided, StridedMut};
 
     pub trait SealedExchange {}
     impl<D: Data + ?Sized> SealedExchange for &D {}
     impl<A: Data + ?Sized, B: Data + ?Sized> SealedExchange for (&A, &mut B) {}
     impl<T: Pod> SealedExchange for &Blocks<T> {}
+
+    pub trait SealedNeighbor {}
+    impl<B: SealedExchange> SealedNeighbor for B {}
+    impl<T: Pod> SealedNeighbor for (&[Strided<'_, T>], &mut [StridedMut<'_, T>]) {}
+    impl<T: Pod, const GIVEN: usize, const FILLED: usize> SealedNeighbor
+        for (&[Strided<'_, T>; GIVEN], &mut [StridedMut<'_, T>; FILLED])
+    {
+    }
 
     pub trait SealedScatter {}
     impl<D: Data + ?Sized> SealedScatter for &D {}

@@ -117,7 +117,7 @@ pub use block_counts::{BlockCount, BlockCounts};
 #[doc(no_inline)]
 pub use blocks::{Blocks, Uneven};
 pub use chunked_plan::ChunkedPlan;
-pub use exchange_buffers::{EqualBlocks, ExchangeBuffers, ScatterBlocks, ScatterTarget};
+pub use exchange_buffers::{EqualBlocks, ExchangeBuffers, NeighborBuffers, ScatterBlocks, ScatterTarget};
 pub use fuzzy_barrier::FuzzyBarrier;
 pub use gather_buffers::GatherBuffers;
 pub use neighbourhood::Neighbourhood;

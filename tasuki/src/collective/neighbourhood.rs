@@ -1,7 +1,7 @@
 //! Exchanges with neighbours along the edges of any graph of members.
 
 use crate::collective::plan::{byte_count, byte_counts};
-use crate::collective::{BlockCounts, CollectiveRequest, ExchangeBuffers, OwnedBlocks};
+use crate::collective::{BlockCounts, CollectiveRequest, NeighborBuffers, OwnedBlocks};
 use crate::{Communicator, Member, Plan, Pod, Rank, Result};
 use std::sync::Arc;
 use tasuki_collective::ChunkShape;
@@ -83,7 +83,7 @@ impl Neighbourhood {
         &self.destinations
     }
 
-    /// Sends a block to each destination and receives one from each source (MPI_Neighbor_alltoall). [`ExchangeBuffers`]
+    /// Sends a block to each destination and receives one from each source (MPI_Neighbor_alltoall). [`NeighborBuffers`]
     /// has the forms of the blocks. A member with sources and without destinations passes no values, and learns the
     /// length of equal blocks, too.
     ///
@@ -91,7 +91,7 @@ impl Neighbourhood {
     /// blocks for the destinations, or `result` into blocks of the sources; there is not one of the
     /// [`Blocks`](crate::Blocks) for each destination. Other errors, and the cost: those of
     /// [`Cartesian::neighbor_alltoall`](crate::Cartesian::neighbor_alltoall).
-    pub fn neighbor_alltoall<B: ExchangeBuffers>(&self, blocks: B) -> Result<B::Output> {
+    pub fn neighbor_alltoall<B: NeighborBuffers>(&self, blocks: B) -> Result<B::Output> {
         self.edges.neighbor_alltoall(blocks)
     }
 
@@ -130,8 +130,8 @@ impl Edges {
         &self.communicator
     }
 
-    pub(crate) fn neighbor_alltoall<B: ExchangeBuffers>(&self, blocks: B) -> Result<B::Output> {
-        blocks.neighbor_alltoall(&self.communicator, &self.inner)
+    pub(crate) fn neighbor_alltoall<B: NeighborBuffers>(&self, blocks: B) -> Result<B::Output> {
+        blocks.exchange(&self.communicator, &self.inner)
     }
 
     pub(crate) fn ineighbor_alltoall<B: OwnedBlocks>(

@@ -1,15 +1,16 @@
 //! One-sided operations: put, get, copy and atomics, with order handles.
 
-use crate::collective::Data;
 use crate::job::Job;
 use crate::memory::word::Word;
-use crate::onesided::{After, AtomicOp, Handle, TransferRequest};
+use crate::message::{Incoming, Outgoing};
+use crate::onesided::{After, AtomicOp, GlobalStrided, Handle, TransferRequest};
 use crate::{GlobalPtr, Pod, Result};
 use tasuki_collective::allocate;
 use tasuki_core::fabric::{Atomic, AtomicKind, Width};
 
 impl Job {
-    /// Copies `values` to the memory of some rank. The values are in place when it returns.
+    /// Copies `values` to the memory of some rank. They may be [`Strided`](crate::message::Strided). The values are in
+    /// place when it returns.
     ///
     /// Errors: a null, foreign, stale or out-of-range address (then nothing is written); a rank died. Cost: for job
     /// memory, one copy by this rank's processor; for memory that the owner registered, a system call, or a request
@@ -28,15 +29,71 @@ impl Job {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     #[inline]
-    pub fn put<T: Pod, D: Data<Value = T> + ?Sized>(&self, to: GlobalPtr<T>, values: &D) -> Result<()> {
-        self.worker.put(to.address(), bytemuck::cast_slice(values.values()))
+    pub fn put<T: Pod, D: Outgoing<Value = T> + ?Sized>(&self, to: GlobalPtr<T>, values: &D) -> Result<()> {
+        values.put_by(&self.worker, to.address())
     }
 
-    /// Copies values from the memory of some rank. Errors and cost: those of [`Job::put`]. If a
+    /// Copies values from the memory of some rank, also to [`StridedMut`](crate::message::StridedMut) values. Errors and
+    /// cost: those of [`Job::put`]. If a
     /// value is written meanwhile, the copy may mix its old and new bytes.
     #[inline]
-    pub fn get<T: Pod, D: Data<Value = T> + ?Sized>(&self, from: GlobalPtr<T>, values: &mut D) -> Result<()> {
-        self.worker.get(from.address(), bytemuck::cast_slice_mut(values.values_mut()))
+    pub fn get<T: Pod, D: Incoming<Value = T> + ?Sized>(
+        &self,
+        from: GlobalPtr<T>,
+        values: &mut D,
+    ) -> Result<()> {
+        values.get_by(&self.worker, from.address())
+    }
+
+    /// Copies `values`, which may be [`Strided`](crate::message::Strided), to blocks of some rank's memory. What lies
+    /// between the blocks is not written. The values are in place when it returns.
+    ///
+    /// Errors: those of [`Job::put`]; there are not as many values as the blocks have room for; the blocks overlap. If a
+    /// rank dies meanwhile, a part may have been written. Cost: for memory that this process has mapped, one copy of each
+    /// block by this rank's processor; elsewhere an operation for each block.
+    ///
+    /// ```
+    /// use tasuki::message::{Strided, StridedMut};
+    /// tasuki::local(2, |job| {
+    ///     let (matrix, peer) = (job.alloc::<u32>(12)?, job.rank_after(1));      // three rows of four values
+    ///     let column = |number| matrix.on(peer).at(number).strided(3, 1, 4);
+    ///     job.put_strided(column(2), &[5, 6, 7])?;
+    ///     job.put_strided(column(3), &Strided::column(&[0, 1, 0, 2, 0, 3], 2, 1))?;
+    ///     job.barrier()?;
+    ///     assert_eq!(matrix.to_vec()?, [0, 0, 5, 1, 0, 0, 6, 2, 0, 0, 7, 3]);
+    ///     let (mut values, mut own) = ([0; 3], [0; 6]);
+    ///     job.get_strided(column(2), &mut values)?;
+    ///     job.get_strided(column(3), &mut StridedMut::column(&mut own, 2, 0))?;
+    ///     assert_eq!((values, own), ([5, 6, 7], [1, 0, 2, 0, 3, 0]));
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn put_strided<T: Pod, D: Outgoing<Value = T> + ?Sized>(
+        &self,
+        to: GlobalStrided<T>,
+        values: &D,
+    ) -> Result<()> {
+        let (at, values) = (to.pointer().address(), values.view());
+        let layout = to.layout_to_write();
+        let layout = layout.map_err(|cause| {
+            self.worker.fault(cause, || format!("put_strided({} bytes to {at})", values.len()))
+        })?;
+        self.worker.put_strided(at, Some(layout), values)
+    }
+
+    /// Copies blocks of some rank's memory to `values`, which may be [`StridedMut`](crate::message::StridedMut). Errors
+    /// and cost: those of [`Job::put_strided`], but the blocks may overlap.
+    pub fn get_strided<T: Pod, D: Incoming<Value = T> + ?Sized>(
+        &self,
+        from: GlobalStrided<T>,
+        values: &mut D,
+    ) -> Result<()> {
+        let (at, values) = (from.pointer().address(), values.view_mut());
+        let layout = from.layout().map_err(|cause| {
+            self.worker.fault(cause, || format!("get_strided({} bytes from {at})", values.len()))
+        })?;
+        self.worker.get_strided(at, Some(layout), values)
     }
 
     /// Gets `count` values from the memory of some rank, as a vector. Errors and cost: those of [`Job::put`]; there is

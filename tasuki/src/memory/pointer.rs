@@ -3,10 +3,12 @@
 //! Unsafe: promises that a pointer is a plain word (`repr(transparent)` over a 64-bit address), and a slice two words.
 
 use crate::data::single_value_data;
+use crate::engine::Cause;
 use crate::onesided::GlobalAddress;
 use crate::{Pod, Rank};
 use std::fmt;
 use std::marker::PhantomData;
+use tasuki_core::engine::StrideLayout;
 
 /// The address of values of type `T` in some rank's memory: 8 bytes, `Copy`, may be sent to any rank.
 ///
@@ -102,6 +104,13 @@ impl<T> GlobalPtr<T> {
         GlobalSlice { start: self, len: count as u64 }
     }
 
+    /// The values of `blocks` blocks of `block_len` values, of which each begins `stride` values after the one before:
+    /// [`Job::put_strided`](crate::Job::put_strided) and [`Job::get_strided`](crate::Job::get_strided) access them.
+    #[inline]
+    pub const fn strided(self, blocks: usize, block_len: usize, stride: usize) -> GlobalStrided<T> {
+        GlobalStrided { start: self, blocks, block_len, stride }
+    }
+
     /// Returns true if the pointer is null.
     #[inline]
     pub const fn is_null(self) -> bool {
@@ -142,6 +151,53 @@ impl<T> GlobalSlice<T> {
         self.len == 0
     }
 }
+
+/// The address of values of type `T` in some rank's memory, in blocks of equal length at equal distances, as the columns of
+/// a matrix. Made by [`GlobalPtr::strided`].
+#[derive(Debug)]
+pub struct GlobalStrided<T> {
+    start: GlobalPtr<T>,
+    blocks: usize,
+    block_len: usize,
+    stride: usize,
+}
+
+impl<T> GlobalStrided<T> {
+    /// The address of the first value.
+    #[inline]
+    pub const fn pointer(self) -> GlobalPtr<T> {
+        self.start
+    }
+
+    /// Where the blocks are, in bytes. Error: no memory is so long.
+    pub(crate) fn layout(self) -> Result<StrideLayout, Cause> {
+        let bytes = |count: usize| count.saturating_mul(size_of::<T>());
+        let GlobalStrided { blocks, block_len, stride, .. } = self;
+        StrideLayout::new(blocks, bytes(block_len), bytes(stride)).ok_or_else(|| {
+            let text =
+                format!("{blocks} blocks of {block_len} values at distances of {stride} are in no memory");
+            Cause::Argument(text)
+        })
+    }
+
+    /// Like [`layout`](Self::layout), of values that are written. Error: blocks overlap.
+    pub(crate) fn layout_to_write(self) -> Result<StrideLayout, Cause> {
+        let GlobalStrided { blocks, block_len, stride, .. } = self;
+        if blocks > 1 && stride < block_len {
+            let text = format!("blocks of {block_len} values at distances of {stride} overlap");
+            return Err(Cause::Argument(text));
+        }
+        self.layout()
+    }
+}
+
+impl<T> Clone for GlobalStrided<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for GlobalStrided<T> {}
 
 impl<T> Clone for GlobalSlice<T> {
     fn clone(&self) -> Self {

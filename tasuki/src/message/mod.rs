@@ -16,8 +16,10 @@ pub(crate) mod scope_list;
 pub(crate) mod scope_request;
 pub(crate) mod scope_values;
 pub(crate) mod slot;
+mod strided;
 
 pub use crate::member::Peer;
+pub use crate::values::{Incoming, Outgoing};
 pub use any_source::{MessagesFromAny, RecvAnyRequest};
 pub use buffered_sends::{check_send_buffer, set_buffered, set_send_buffer};
 pub use channel::{ChannelReady, ChannelReceiver, ChannelSender, channel_from, channel_over, channel_to};
@@ -31,3 +33,4 @@ pub use request::{RecvRequest, SendRequest};
 pub use scope_request::ScopeRequest;
 pub use scope_values::ScopeValues;
 pub use slot::{close, slots};
+pub use strided::{Strided, StridedMut};

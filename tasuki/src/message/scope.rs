@@ -4,21 +4,20 @@
 //! any more when the scope ends, in every way out, and the scope ends before the borrow does, as with
 //! `std::thread::scope`.
 
-use crate::collective::Data;
 use crate::collective::chunked_plan::ChunkedPlan;
 use crate::member::{about, place_of};
-use crate::message::Peer;
 use crate::message::request::SharedValues;
 use crate::message::scope_list::{ScopeList, ScopeMessage, ShortRecv, StartedPlan};
 use crate::message::scope_request::{ScopeRequest, ValueType};
 use crate::message::scope_values::{Kept, ScopeValues};
 use crate::message::slot::{Received, Slot, bytes};
+use crate::message::{Incoming, Peer};
 use crate::onesided::GlobalSlice;
 use crate::{Communicator, Pod, Rank, Result};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use tasuki_core::engine::{Local, RevocableBuffer, in_one_call};
+use tasuki_core::engine::{Local, RevocableBuffer, StridedView, in_one_call};
 use tasuki_message::{Context, MessageBuffer, SHORT_MAX, TypedSlot};
 
 /// Begins messages and starts plans on values that are borrowed for `'env`. Made by
@@ -108,10 +107,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         slot: Slot,
     ) -> Result<ScopeRequest<'scope, ()>> {
         let Some(place) = place_of(self.context, to, "send")? else { return Ok(self.nobody(slot)) };
-        let bytes: &[u8] = bytemuck::cast_slice(values.values());
-        match self.context.try_send_short(bytes, place, slot.of::<V::Value>()) {
+        match values.try_send_by(self.context, place, slot.of::<V::Value>()) {
             Some(sent) => self.list.sent(sent),
-            None => self.begin_send(values, place, slot).map_err(|error| about(to, error))?,
+            None => values.send_in(self, place, slot.of::<V::Value>()).map_err(|error| about(to, error))?,
         }
         Ok(self.request::<V::Value, ()>(place, slot))
     }
@@ -127,14 +125,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         ScopeRequest::new(self.context, &self.list, None, slot, const { &ValueType::of::<u8>() })
     }
 
-    #[inline(never)]
-    fn begin_send<V: ScopeValues<'env>>(&self, values: V, to: Rank, slot: Slot) -> Result<()> {
-        let bytes: &[u8] = bytemuck::cast_slice(values.values());
-        if let Some(sent) = self.context.try_begin_send(bytes, to, slot.of::<V::Value>())? {
-            self.list.request(ScopeMessage::Send(sent, None));
-            return Ok(());
-        }
-        let buffer = match values.keep() {
+    /// Begins a send of bytes that need not stay in place. Returns false if there is none.
+    pub(crate) fn try_begin_send(&self, bytes: &[u8], to: Rank, slot: TypedSlot) -> Result<bool> {
+        let sent = self.context.try_begin_send(bytes, to, slot)?;
+        Ok(sent.map(|sent| self.list.request(ScopeMessage::Send(sent, None))).is_some())
+    }
+
+    pub(crate) fn begin_send<T: Pod>(&self, values: Kept<'env, T>, to: Rank, slot: TypedSlot) -> Result<()> {
+        let buffer = match values {
             Kept::Own(values) => SharedValues::new(values).lend(false),
             Kept::Borrowed(values) => {
                 let bytes: &[u8] = bytemuck::cast_slice(values);
@@ -143,9 +141,30 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 unsafe { RevocableBuffer::new(place, bytes.len(), false, None) }
             }
         };
-        let guard = revoke_on_drop(self.context, Some(buffer.clone()));
-        let request =
-            self.context.begin_send(MessageBuffer::Unregistered(buffer), to, slot.of::<V::Value>())?;
+        self.begin_send_from(buffer.clone(), MessageBuffer::Unregistered(buffer), to, slot)
+    }
+
+    pub(crate) fn begin_send_blocks(
+        &self,
+        blocks: StridedView<'env>,
+        to: Rank,
+        slot: TypedSlot,
+    ) -> Result<()> {
+        // SAFETY: the blocks are borrowed for longer than the scope, which revokes the buffer before it ends.
+        let buffer = unsafe { RevocableBuffer::of_view(blocks.span()) };
+        self.begin_send_from(buffer.clone(), MessageBuffer::of_blocks(buffer, blocks), to, slot)
+    }
+
+    /// Begins a send of values in a buffer, which is revoked when the send has ended.
+    fn begin_send_from(
+        &self,
+        buffer: Arc<RevocableBuffer>,
+        values: MessageBuffer,
+        to: Rank,
+        slot: TypedSlot,
+    ) -> Result<()> {
+        let guard = revoke_on_drop(self.context, Some(buffer));
+        let request = self.context.begin_send(values, to, slot)?;
         self.list.request(ScopeMessage::Send(request, guard.keep()));
         Ok(())
     }
@@ -165,24 +184,50 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(self.request::<T, ()>(place, slot))
     }
 
-    /// Begins a receive into borrowed values, which the program may not access until the receive has ended.
+    /// Begins a receive into borrowed values, which the program may not access until the receive has ended. A
+    /// [`StridedMut`](crate::message::StridedMut) is made before the scope.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// use tasuki::message::StridedMut;
+    /// tasuki::local(2, |job| {
+    ///     let (peer, mut matrix) = (job.rank_after(1), [[1, 2, 0], [3, 4, 0]]);
+    ///     let ([edge], [mut halo]) =
+    ///         StridedMut::submatrices(matrix.as_flattened_mut(), 3, [[0..2, 1..2]], [[0..2, 2..3]]);
+    ///     job.world().scope(|s| {
+    ///         s.recv(&mut halo, peer, Slot(0))?;
+    ///         s.send(edge, peer, Slot(0))?;
+    ///         s.wait_all()
+    ///     })?;
+    ///     assert_eq!(matrix, [[1, 2, 2], [3, 4, 4]]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline(always)]
-    pub fn recv<D: Data + ?Sized>(
+    pub fn recv<D: Incoming + ?Sized>(
         &'scope self,
         into: &'env mut D,
         from: impl Peer,
         slot: Slot,
     ) -> Result<ScopeRequest<'scope, Received>> {
         let Some(place) = place_of(self.context, from, "recv")? else { return Ok(self.nobody(slot)) };
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(into.values_mut());
-        let is_short = bytes.len() <= SHORT_MAX && slot != Slot::ANY;
-        let posted = || self.context.post_unless_kept(bytes.len(), place, slot.of::<D::Value>());
-        let refused = |error| about(from, error);
-        match if is_short { posted().map_err(refused)? } else { None } {
-            Some(posted) => self.list.posted(posted, Local(bytes.as_mut_ptr())),
-            None => self.begin_recv(bytes, place, slot.of::<D::Value>()).map_err(refused)?,
-        }
+        into.recv_in(self, place, slot).map_err(|error| about(from, error))?;
         Ok(self.request::<D::Value, Received>(place, slot))
+    }
+
+    /// Begins a receive of values of type `T` into bytes that are borrowed for longer than the scope.
+    #[inline(always)]
+    pub(crate) fn recv_bytes<T: Pod>(&self, into: &mut [u8], from: Rank, slot: Slot) -> Result<()> {
+        let is_short = into.len() <= SHORT_MAX && slot != Slot::ANY;
+        let posted = || self.context.post_unless_kept(into.len(), from, slot.of::<T>());
+        match if is_short { posted()? } else { None } {
+            Some(posted) => {
+                self.list.posted(posted, Local(into.as_mut_ptr()));
+                Ok(())
+            }
+            None => self.begin_recv(into, from, slot.of::<T>()),
+        }
     }
 
     /// Begins a receive that is not short, or for which a kept message may wait.
@@ -190,8 +235,27 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     fn begin_recv(&self, bytes: &mut [u8], from: Rank, slot: TypedSlot) -> Result<()> {
         // SAFETY: the values are borrowed for longer than the scope, which revokes the buffer before it ends.
         let buffer = unsafe { RevocableBuffer::new(Local(bytes.as_mut_ptr()), bytes.len(), true, None) };
-        let guard = revoke_on_drop(self.context, Some(buffer.clone()));
-        let request = self.context.begin_long_recv(MessageBuffer::Unregistered(buffer), from, slot)?;
+        self.begin_recv_into(buffer.clone(), MessageBuffer::Unregistered(buffer), from, slot)
+    }
+
+    /// Begins a receive into blocks that are borrowed for longer than the scope. A short message is unpacked when it has
+    /// arrived, so it takes the way of a long one.
+    pub(crate) fn recv_blocks(&self, into: StridedView<'_>, from: Rank, slot: TypedSlot) -> Result<()> {
+        // SAFETY: the blocks are borrowed for longer than the scope, which revokes the buffer before it ends.
+        let buffer = unsafe { RevocableBuffer::of_view(into.span()) };
+        self.begin_recv_into(buffer.clone(), MessageBuffer::of_blocks(buffer, into), from, slot)
+    }
+
+    /// Begins a receive into a buffer, which is revoked when the receive has ended.
+    fn begin_recv_into(
+        &self,
+        buffer: Arc<RevocableBuffer>,
+        into: MessageBuffer,
+        from: Rank,
+        slot: TypedSlot,
+    ) -> Result<()> {
+        let guard = revoke_on_drop(self.context, Some(buffer));
+        let request = self.context.begin_long_recv(into, from, slot)?;
         self.list.request(ScopeMessage::Receive(request, guard.keep()));
         Ok(())
     }

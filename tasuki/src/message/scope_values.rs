@@ -1,27 +1,31 @@
 //! What a scope can send.
 
-use crate::Pod;
-use crate::collective::Data;
+use crate::message::scope::Scope;
+use crate::message::{Outgoing, Strided};
+use crate::{Pod, Rank, Result};
+use tasuki_message::{Context, SentShort, TypedSlot};
 
-/// Values that a [`Scope`](crate::Scope) sends: borrowed for the scope, or kept by it.
+/// Values that a [`Scope`] sends: borrowed for the scope, or kept by it.
 ///
-/// Borrowed for `'env`: any [`Data`] behind a reference. Kept by the scope until the message
-/// has been sent: a number, an array, a vector. Most short messages are sent at once, and nothing is kept.
+/// Borrowed for `'env`: anything that a [`send`](crate::Communicator::send) takes, behind a reference, and [`Strided`]
+/// values themselves. Kept by the scope until the message has been sent: a number, an array, a vector. Most short messages
+/// are sent at once, and nothing is kept.
 pub trait ScopeValues<'env>: sealed::SealedValues {
     /// The type of one value.
     type Value: Pod;
 
+    /// Sends the values if they are short and can be sent at once.
     #[doc(hidden)]
-    fn values(&self) -> &[Self::Value];
+    fn try_send_by<'c>(&self, context: &'c Context, to: Rank, slot: TypedSlot) -> Option<SentShort<'c>>;
 
+    /// Begins a send in the scope.
     #[doc(hidden)]
-    fn keep(self) -> Kept<'env, Self::Value>;
+    fn send_in(self, scope: &Scope<'_, 'env>, to: Rank, slot: TypedSlot) -> Result<()>;
 }
 
 /// Values that stay in place until a message has been sent.
-#[doc(hidden)]
 #[derive(Debug)]
-pub enum Kept<'env, T> {
+pub(crate) enum Kept<'env, T> {
     /// By the program.
     Borrowed(&'env [T]),
     /// By the scope.
@@ -39,30 +43,49 @@ macro_rules! scope_values {
             type Value = $value;
 
             #[inline(always)]
-            fn values(&self) -> &[$value] {
+            fn try_send_by<'c>(&self, context: &'c Context, to: Rank, slot: TypedSlot) -> Option<SentShort<'c>> {
                 let $it = self;
-                $values
+                context.try_send_short(bytemuck::cast_slice::<$value, u8>($values), to, slot)
             }
 
-            fn keep(self) -> Kept<'env, $value> {
+            #[inline(never)]
+            fn send_in(self, scope: &Scope<'_, 'env>, to: Rank, slot: TypedSlot) -> Result<()> {
+                let $it = &self;
+                if scope.try_begin_send(bytemuck::cast_slice::<$value, u8>($values), to, slot)? {
+                    return Ok(());
+                }
                 let $it = self;
-                Kept::Own($keep)
+                scope.begin_send::<$value>(Kept::Own($keep), to, slot)
             }
         }
     };
 }
 
-impl<D: Data + ?Sized> sealed::SealedValues for &D {}
-impl<'env, D: Data + ?Sized> ScopeValues<'env> for &'env D {
+impl<D: Outgoing + ?Sized> sealed::SealedValues for &D {}
+impl<'env, D: Outgoing + ?Sized> ScopeValues<'env> for &'env D {
     type Value = D::Value;
 
     #[inline(always)]
-    fn values(&self) -> &[D::Value] {
-        (**self).values()
+    fn try_send_by<'c>(&self, context: &'c Context, to: Rank, slot: TypedSlot) -> Option<SentShort<'c>> {
+        (**self).try_send_by(context, to, slot)
     }
 
-    fn keep(self) -> Kept<'env, D::Value> {
-        Kept::Borrowed(self.values())
+    #[inline(always)]
+    fn send_in(self, scope: &Scope<'_, 'env>, to: Rank, slot: TypedSlot) -> Result<()> {
+        Outgoing::send_in(self, scope, to, slot)
+    }
+}
+
+impl<T> sealed::SealedValues for Strided<'_, T> {}
+impl<'env, T: Pod> ScopeValues<'env> for Strided<'env, T> {
+    type Value = T;
+
+    fn try_send_by<'c>(&self, context: &'c Context, to: Rank, slot: TypedSlot) -> Option<SentShort<'c>> {
+        Outgoing::try_send_by(self, context, to, slot)
+    }
+
+    fn send_in(self, scope: &Scope<'_, 'env>, to: Rank, slot: TypedSlot) -> Result<()> {
+        scope.begin_send_blocks(self.blocks(), to, slot)
     }
 }
 

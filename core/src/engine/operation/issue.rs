@@ -10,6 +10,7 @@ use crate::engine::operation::kind::{Local, Operation};
 use crate::engine::operation::order::{After, Handle, Order};
 use crate::engine::operation::set::FAILURES_MAX;
 use crate::engine::operation::table::{KeepAlive, NewOperation};
+use crate::engine::sync::revocable_buffer::BufferView;
 use crate::engine::trace::Recorder;
 use crate::engine::wait::condition::Condition;
 use crate::engine::wait::deadline::Deadline;
@@ -46,6 +47,31 @@ impl Worker {
         // SAFETY: the slice is borrowed exclusively until the operation has ended.
         let post = |accept: Accept<'_>| unsafe { self.fabric().get(accept, from, to.0, len) };
         self.run_blocking(post, || Operation::Get { from, to, len }).map(drop)
+    }
+
+    /// Like [`Worker::put`].
+    pub(super) fn put_view(&self, to: GlobalAddress, from: BufferView<'_>) -> Result<()> {
+        let (from, len) = (Local(from.part(0, from.len() as u64).cast_mut()), from.len() as u64);
+        // SAFETY: the view borrows the bytes until the operation has ended.
+        let post = |accept: Accept<'_>| unsafe { self.fabric().put(accept, to, from.0, len) };
+        self.run_blocking(post, || Operation::Put { to, from, len }).map(drop)
+    }
+
+    /// Like [`Worker::get`].
+    pub(super) fn get_view(&self, from: GlobalAddress, to: BufferView<'_>) -> Result<()> {
+        let (to, len) = (Local(to.part_mut(0, to.len() as u64)), to.len() as u64);
+        // SAFETY: the view borrows the bytes, to write them, until the operation has ended.
+        let post = |accept: Accept<'_>| unsafe { self.fabric().get(accept, from, to.0, len) };
+        self.run_blocking(post, || Operation::Get { from, to, len }).map(drop)
+    }
+
+    /// Records a call that does what `action` says by several operations.
+    pub(super) fn in_call(&self, action: &Operation, body: impl FnOnce() -> Result<()>) -> Result<()> {
+        let Some(recorder) = self.recorder() else { return body() };
+        let begin = self.platform().observer_now_ns();
+        let outcome = body();
+        self.note_call(recorder, begin, action, outcome.is_err());
+        outcome
     }
 
     /// Copies `from` to global memory and then raises `signal`, which must be of the same rank, by `amount`. When it
@@ -286,7 +312,7 @@ impl Worker {
     /// Waits for an operation whose outcome this call takes. Without a limit: the fabric may use the caller's buffer
     /// until the operation has ended.
     #[cold]
-    fn outcome(&self, number: u64, action: &Operation) -> Result<u64> {
+    pub(super) fn outcome(&self, number: u64, action: &Operation) -> Result<u64> {
         let waited = self.wait(&Condition::Finished(number), Deadline::NEVER, &|| action.to_string());
         match self.operations().take(number) {
             Some(outcome) => outcome,

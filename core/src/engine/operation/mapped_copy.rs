@@ -3,7 +3,9 @@
 //! Unsafe: copies between bytes of a `BufferView` and memory that the fabric has just returned.
 
 use crate::base::Cause;
-use crate::engine::sync::revocable_buffer::BufferView;
+use crate::engine::operation::strided::Way;
+use crate::engine::sync::revocable_buffer::{BufferView, blocks_span};
+use crate::engine::sync::strided_view::{BlockPairs, StrideLayout, StridedView};
 use crate::engine::worker::Worker;
 use crate::os::copy;
 use crate::segment::GlobalAddress;
@@ -64,6 +66,76 @@ impl Worker {
         // SAFETY: the fabric has just found the source mapped; `part_mut` has checked that the destination lies in the
         // view.
         unsafe { self.copy_bytes(from.as_ptr(), to, len as usize, caching) };
+        true
+    }
+
+    /// Copies `len` packed bytes of blocks, beginning at `at`, to job memory. Otherwise like [`Worker::copy_out`].
+    pub fn pack_out(&self, from: StridedView<'_>, at: u64, to: GlobalAddress, len: u64) -> bool {
+        let Some(to) = self.fabric().mapped(to, len) else { return false };
+        let (layout, mut to) = (from.layout(), to.as_ptr());
+        for run in layout.runs(at as usize, len as usize) {
+            let span = blocks_span(run.block, layout.stride(), run.count);
+            let from = from.span().part(run.at as u64, span);
+            // SAFETY: `part` has checked that the blocks lie in the view; the fabric has just found `len` bytes mapped, of
+            // which the runs together have no more.
+            unsafe {
+                copy::blocks((from, layout.stride()), (to, run.block), run.block, run.count);
+                to = to.add(run.block * run.count);
+            }
+        }
+        copy::fence_after_copy(len as usize);
+        true
+    }
+
+    /// Copies job memory into `len` packed bytes of blocks, beginning at `at`. Otherwise like [`Worker::copy_in`].
+    pub fn unpack_in(&self, from: GlobalAddress, to: StridedView<'_>, at: u64, len: u64) -> bool {
+        let Some(from) = self.fabric().mapped(from, len) else { return false };
+        let (layout, mut from) = (to.layout(), from.as_ptr().cast_const());
+        for run in layout.runs(at as usize, len as usize) {
+            let span = blocks_span(run.block, layout.stride(), run.count);
+            let to = to.span().part_mut(run.at as u64, span);
+            // SAFETY: the fabric has just found `len` bytes mapped, of which the runs together have no more; `part_mut`
+            // has checked that the blocks lie in the view.
+            unsafe {
+                copy::blocks((from, run.block), (to, layout.stride()), run.block, run.count);
+                from = from.add(run.block * run.count);
+            }
+        }
+        copy::fence_after_copy(len as usize);
+        true
+    }
+
+    /// Copies between blocks of this rank's memory and blocks of global memory that begin at `at`. Returns false, and does
+    /// nothing, if this process cannot map that memory.
+    pub(super) fn copy_mapped_blocks(
+        &self,
+        way: Way,
+        at: GlobalAddress,
+        layout: StrideLayout,
+        own: StridedView<'_>,
+    ) -> bool {
+        let Some(there) = self.fabric().mapped(at, layout.span() as u64) else { return false };
+        for BlockPairs { places: [there_at, own_at], strides: [there_stride, own_stride], block, count } in
+            layout.pairs(own.layout())
+        {
+            let span = blocks_span(block, own_stride, count);
+            // SAFETY: the fabric has just found all blocks of `layout` mapped; `part` and `part_mut` have checked that the
+            // others lie in the view.
+            unsafe {
+                let there = (there.as_ptr().add(there_at), there_stride);
+                match way {
+                    Way::Put => {
+                        let from = own.span().part(own_at as u64, span);
+                        copy::blocks((from, own_stride), there, block, count);
+                    }
+                    Way::Get => {
+                        let to = own.span().part_mut(own_at as u64, span);
+                        copy::blocks((there.0.cast_const(), there.1), (to, own_stride), block, count);
+                    }
+                }
+            }
+        }
+        copy::fence_after_copy(layout.len());
         true
     }
 

@@ -9,4 +9,5 @@ pub(super) mod mapped_copy;
 pub(super) mod order;
 pub(super) mod set;
 pub(super) mod start;
+pub(super) mod strided;
 pub(super) mod table;

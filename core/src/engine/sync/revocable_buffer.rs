@@ -10,6 +10,7 @@ use crate::base::Cause;
 use crate::base::sync::{AtomicU32, Ordering};
 use crate::base::{planted, relaxed_if_planted};
 use crate::engine::Local;
+use crate::engine::sync::strided_view::{StrideLayout, StridedView};
 use crate::os::copy;
 use std::any::Any;
 use std::marker::PhantomData;
@@ -44,7 +45,8 @@ impl RevocableBuffer {
     ///
     /// # Safety
     /// Until [`RevocableBuffer::revoke`] has returned, or for as long as `owner` lives, the bytes
-    /// must be valid, and nothing else may write them, nor read them if the buffer is writable.
+    /// must be valid, and nothing else may write them, nor read them if the buffer is writable. If only blocks of the
+    /// buffer are used ([`BufferUse::strided`]), this holds for the bytes of the blocks.
     pub unsafe fn new(
         place: Local,
         len: usize,
@@ -52,6 +54,15 @@ impl RevocableBuffer {
         owner: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Arc<RevocableBuffer> {
         Arc::new(RevocableBuffer { place, len, writable, owner, uses: AtomicU32::new(0) })
+    }
+
+    /// Lends the bytes of a view.
+    ///
+    /// # Safety
+    /// As for [`RevocableBuffer::new`] without an owner.
+    pub unsafe fn of_view(bytes: BufferView<'_>) -> Arc<RevocableBuffer> {
+        // SAFETY: the caller promises what `new` needs.
+        unsafe { RevocableBuffer::new(bytes.place, bytes.len, bytes.writable, None) }
     }
 
     /// Makes a readable buffer that owns its bytes.
@@ -183,6 +194,12 @@ impl BufferUse<'_> {
         let RevocableBuffer { place, len, writable, .. } = **self.0;
         BufferView { place, len, writable, borrowed: PhantomData }
     }
+
+    /// Returns the blocks of a buffer that is used by blocks only.
+    #[inline]
+    pub fn strided(&self, layout: StrideLayout) -> StridedView<'_> {
+        StridedView::new(self.view(), layout)
+    }
 }
 
 /// A view of user memory, valid while the memory is borrowed or a buffer over it is in use.
@@ -262,6 +279,24 @@ impl<'v> BufferView<'v> {
         unsafe { copy::copy(from, to, len) };
     }
 
+    /// Copies `count` blocks of `block` bytes to another view. In each view they are given by the place of the first one
+    /// and the distance of two.
+    pub(in crate::engine) fn copy_blocks(
+        self,
+        (from, from_stride): (usize, usize),
+        into: BufferView<'_>,
+        (to, to_stride): (usize, usize),
+        block: usize,
+        count: usize,
+    ) {
+        let span = |stride| blocks_span(block, stride, count);
+        let (from, to) =
+            (self.part(from as u64, span(from_stride)), into.part_mut(to as u64, span(to_stride)));
+        // SAFETY: `part` and `part_mut` have checked that all blocks lie in the views, whose bytes stay valid while the
+        // views exist. Two writable buffers have no block in common.
+        unsafe { copy::blocks((from, from_stride), (to, to_stride), block, count) };
+    }
+
     /// Copies bytes in, from `to` on.
     pub fn write(self, to: usize, bytes: &[u8]) {
         let to = self.part_mut(to as u64, bytes.len() as u64);
@@ -269,4 +304,10 @@ impl<'v> BufferView<'v> {
         // view exists.
         unsafe { copy::copy(bytes.as_ptr(), to, bytes.len()) };
     }
+}
+
+/// Returns the bytes from the first of `count` blocks to the end of the last one.
+pub(in crate::engine) fn blocks_span(block: usize, stride: usize, count: usize) -> u64 {
+    let others = count.saturating_sub(1) as u64;
+    others.saturating_mul(stride as u64).saturating_add(block as u64)
 }

@@ -29,6 +29,36 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
+/// Copies `count` blocks of `block` bytes. Blocks begin at the addresses given, and at multiples of the strides given with
+/// them from there on. No block that is written overlaps with another block.
+///
+/// # Safety
+/// As for [`copy`], for all blocks.
+pub unsafe fn blocks(
+    (from, from_stride): (*const u8, usize),
+    (to, to_stride): (*mut u8, usize),
+    block: usize,
+    count: usize,
+) {
+    let are_aligned = |mask: usize| (from as usize | to as usize | from_stride | to_stride) & mask == 0;
+    // SAFETY: `number` is less than `count`, so the block lies in the memory that the caller promises to be mapped. Words
+    // are aligned, since the first ones and both strides are.
+    unsafe {
+        match block {
+            _ if block == from_stride && block == to_stride => copy(from, to, block * count),
+            8 if are_aligned(7) => (0..count).for_each(|number| {
+                word::<u64>(from.add(number * from_stride), to.add(number * to_stride));
+            }),
+            4 if are_aligned(3) => (0..count).for_each(|number| {
+                word::<u32>(from.add(number * from_stride), to.add(number * to_stride));
+            }),
+            _ => (0..count).for_each(|number| {
+                copy(from.add(number * from_stride), to.add(number * to_stride), block);
+            }),
+        }
+    }
+}
+
 /// Copies of at least this many bytes are checked for 4 KiB aliasing (see `is_slow`).
 const LONG: usize = 1024;
 

@@ -149,13 +149,23 @@ impl RecvProtocol {
                 Ok(()) => {
                     let ((kind, len), slot) =
                         (RingSpan::message(bank, index), bank.data_word(index, 2) as u32);
-                    self.done(bank, index, Done { len, slot, kind, was_kept: false })
+                    // The sender has an acknowledgement of all chunks.
+                    match self.into.unpack_staged(false) {
+                        Ok(()) => self.done(bank, index, Done { len, slot, kind, was_kept: false }),
+                        Err(cause) => {
+                            bank.state(index).received.store(self.consumer.number, Relaxed);
+                            self.fail(cause)
+                        }
+                    }
                 }
                 Err(_) => self.written_then(written, RecvState::Posted),
             };
         }
         if chunks == self.consumer.taken {
-            return RecvNext::Waits;
+            return match self.into.unpack_staged(false) {
+                Ok(()) => RecvNext::Waits,
+                Err(cause) => self.fail_midway(cause),
+            };
         }
         let into = self.into.make_for(span.chunking.len()).and_then(|()| self.into.enter());
         let taken = into.and_then(|into| {
@@ -164,7 +174,12 @@ impl RecvProtocol {
         });
         match taken {
             Ok(Started::Done(_)) => RecvNext::Continue,
-            Ok(Started::InFlight(operation)) => self.go_to(RecvState::Fetching { operation }),
+            Ok(Started::InFlight(operation)) => {
+                // Chunks that have arrived before are unpacked while this one travels. If that fails, it fails again at
+                // the end.
+                let _ = self.into.unpack_staged(true);
+                self.go_to(RecvState::Fetching { operation })
+            }
             Ok(Started::Later) => RecvNext::Waits,
             Err(cause) => self.fail_midway(cause),
         }

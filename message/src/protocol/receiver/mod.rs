@@ -172,12 +172,12 @@ impl RecvProtocol {
     /// Moves the receive to memory that it owns, with the bytes that have come, unless it owns its memory already.
     /// Returns that memory; `None` if the sender, or an operation in flight, may write to the memory it has now.
     pub(crate) fn own_buffer(&mut self, bank: &SlotBank, index: SlotIndex) -> Option<MessageBuffer> {
-        let buffer = match &self.into {
+        match &self.into {
             MessageBuffer::OnArrival(_) => return Some(self.into.clone()),
             MessageBuffer::Unregistered(buffer) if buffer.owns_bytes() => return Some(self.into.clone()),
-            MessageBuffer::Unregistered(buffer) => buffer.clone(),
+            MessageBuffer::Unregistered(_) | MessageBuffer::Strided(_) => {}
             MessageBuffer::Job(..) => return None,
-        };
+        }
         let is_written = matches!(
             self.state,
             RecvState::Fetching { .. } | RecvState::Storing { .. } | RecvState::StoringKept { .. }
@@ -194,9 +194,10 @@ impl RecvProtocol {
             _ if is_staged => bank.data_word(index, 1),
             _ => u64::MAX,
         };
-        let len = len.min(buffer.len() as u64) as usize;
-        let owned = RevocableBuffer::zeroed(len);
-        buffer.enter().ok()?.view().copy_to(owned.enter().ok()?.view(), len);
+        let len = len.min(self.into.len());
+        let owned = RevocableBuffer::zeroed(len as usize);
+        self.into.unpack_staged(false).ok()?;
+        self.into.enter().ok()?.copy_to(owned.enter().ok()?.view(), len as usize)?;
         self.into = MessageBuffer::Unregistered(owned);
         Some(self.into.clone())
     }

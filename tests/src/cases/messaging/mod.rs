@@ -11,5 +11,6 @@ pub mod objects;
 pub mod peers;
 pub mod receive_queues;
 pub mod slot_bank_reuse;
+pub mod strided_messages;
 pub mod typed_messages;
 pub mod unknown_lengths;

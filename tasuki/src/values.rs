@@ -1,0 +1,184 @@
+//! What sends and puts read, and what receives and gets fill: contiguous values, or blocks of them. For contiguous values
+//! these traits are calls of one function each.
+
+use crate::collective::Data;
+use crate::message::scope::Scope;
+use crate::message::scope_values::Kept;
+use crate::message::slot::Slot;
+use crate::message::{Strided, StridedMut};
+use crate::{Pod, Rank, Result};
+use tasuki_core::engine::{BufferView, StridedView, Worker};
+use tasuki_core::segment::GlobalAddress;
+use tasuki_message::{Context, Received, SHORT_MAX, SentShort, TypedSlot};
+
+/// Values that a send or a put reads: any [`Data`], or [`Strided`] values.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not hold values that a call can read",
+    note = "values are numbers, arrays, slices and vectors of numbers or of types that are `Pod`, and `Strided` values"
+)]
+pub trait Outgoing: sealed::SealedOutgoing {
+    /// The type of one value.
+    type Value: Pod;
+
+    /// Sends the values. Blocks.
+    #[doc(hidden)]
+    fn send_by(&self, context: &Context, to: Rank, slot: TypedSlot) -> Result<()>;
+
+    /// Sends the values if they are short and can be sent at once.
+    #[doc(hidden)]
+    fn try_send_by<'c>(&self, context: &'c Context, to: Rank, slot: TypedSlot) -> Option<SentShort<'c>>;
+
+    /// Begins a send in a scope, for whose time the values are borrowed.
+    #[doc(hidden)]
+    fn send_in<'env>(&'env self, scope: &Scope<'_, 'env>, to: Rank, slot: TypedSlot) -> Result<()>;
+
+    /// Copies the values to global memory. Blocks.
+    #[doc(hidden)]
+    fn put_by(&self, worker: &Worker, to: GlobalAddress) -> Result<()>;
+
+    /// The values as blocks.
+    #[doc(hidden)]
+    fn view(&self) -> StridedView<'_>;
+}
+
+/// Values that a receive or a get fills: any [`Data`], or [`StridedMut`] values.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not hold values that a call can fill",
+    note = "values are numbers, arrays, slices and vectors of numbers or of types that are `Pod`, and `StridedMut` values"
+)]
+pub trait Incoming: sealed::SealedIncoming {
+    /// The type of one value.
+    type Value: Pod;
+
+    /// Receives a message. Blocks.
+    #[doc(hidden)]
+    fn recv_by(&mut self, context: &Context, from: Rank, slot: TypedSlot) -> Result<Received>;
+
+    /// Begins a receive in a scope, for whose time the values are borrowed.
+    #[doc(hidden)]
+    fn recv_in(&mut self, scope: &Scope<'_, '_>, from: Rank, slot: Slot) -> Result<()>;
+
+    /// Copies global memory to the values. Blocks.
+    #[doc(hidden)]
+    fn get_by(&mut self, worker: &Worker, from: GlobalAddress) -> Result<()>;
+
+    /// The values as blocks, to fill.
+    #[doc(hidden)]
+    fn view_mut(&mut self) -> StridedView<'_>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<D: Data + ?Sized> Outgoing for D {
+    type Value = D::Value;
+
+    #[inline(always)]
+    fn send_by(&self, context: &Context, to: Rank, slot: TypedSlot) -> Result<()> {
+        context.send(bytemuck::cast_slice(self.values()), to, slot)
+    }
+
+    #[inline(always)]
+    fn try_send_by<'c>(&self, context: &'c Context, to: Rank, slot: TypedSlot) -> Option<SentShort<'c>> {
+        context.try_send_short(bytemuck::cast_slice(self.values()), to, slot)
+    }
+
+    #[inline(never)]
+    fn send_in<'env>(&'env self, scope: &Scope<'_, 'env>, to: Rank, slot: TypedSlot) -> Result<()> {
+        if scope.try_begin_send(bytemuck::cast_slice(self.values()), to, slot)? {
+            return Ok(());
+        }
+        scope.begin_send(Kept::Borrowed(self.values()), to, slot)
+    }
+
+    #[inline(always)]
+    fn put_by(&self, worker: &Worker, to: GlobalAddress) -> Result<()> {
+        worker.put(to, bytemuck::cast_slice(self.values()))
+    }
+
+    fn view(&self) -> StridedView<'_> {
+        StridedView::whole(BufferView::of(bytemuck::cast_slice(self.values())))
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<D: Data + ?Sized> Incoming for D {
+    type Value = D::Value;
+
+    #[inline(always)]
+    fn recv_by(&mut self, context: &Context, from: Rank, slot: TypedSlot) -> Result<Received> {
+        context.recv(bytemuck::cast_slice_mut(self.values_mut()), from, slot)
+    }
+
+    #[inline(always)]
+    fn recv_in(&mut self, scope: &Scope<'_, '_>, from: Rank, slot: Slot) -> Result<()> {
+        scope.recv_bytes::<D::Value>(bytemuck::cast_slice_mut(self.values_mut()), from, slot)
+    }
+
+    #[inline(always)]
+    fn get_by(&mut self, worker: &Worker, from: GlobalAddress) -> Result<()> {
+        worker.get(from, bytemuck::cast_slice_mut(self.values_mut()))
+    }
+
+    fn view_mut(&mut self) -> StridedView<'_> {
+        StridedView::whole(BufferView::of_mut(bytemuck::cast_slice_mut(self.values_mut())))
+    }
+}
+
+impl<T: Pod> Outgoing for Strided<'_, T> {
+    type Value = T;
+
+    fn send_by(&self, context: &Context, to: Rank, slot: TypedSlot) -> Result<()> {
+        context.send_strided(self.blocks(), to, slot)
+    }
+
+    fn try_send_by<'c>(&self, context: &'c Context, to: Rank, slot: TypedSlot) -> Option<SentShort<'c>> {
+        let (mut line, blocks) = ([0; SHORT_MAX], self.blocks());
+        let line = line.get_mut(..blocks.len())?;
+        blocks.read(0, line);
+        context.try_send_short(line, to, slot)
+    }
+
+    fn send_in<'env>(&'env self, scope: &Scope<'_, 'env>, to: Rank, slot: TypedSlot) -> Result<()> {
+        scope.begin_send_blocks(self.blocks(), to, slot)
+    }
+
+    fn put_by(&self, worker: &Worker, to: GlobalAddress) -> Result<()> {
+        worker.put_strided(to, None, self.blocks())
+    }
+
+    fn view(&self) -> StridedView<'_> {
+        self.blocks()
+    }
+}
+
+impl<T: Pod> Incoming for StridedMut<'_, T> {
+    type Value = T;
+
+    fn recv_by(&mut self, context: &Context, from: Rank, slot: TypedSlot) -> Result<Received> {
+        context.recv_strided(self.blocks(), from, slot)
+    }
+
+    fn recv_in(&mut self, scope: &Scope<'_, '_>, from: Rank, slot: Slot) -> Result<()> {
+        scope.recv_blocks(self.blocks(), from, slot.of::<T>())
+    }
+
+    fn get_by(&mut self, worker: &Worker, from: GlobalAddress) -> Result<()> {
+        worker.get_strided(from, None, self.blocks())
+    }
+
+    fn view_mut(&mut self) -> StridedView<'_> {
+        self.blocks()
+    }
+}
+
+mod sealed {
+    use crate::collective::Data;
+    use crate::message::{Strided, StridedMut};
+
+    pub trait SealedOutgoing {}
+    impl<D: Data + ?Sized> SealedOutgoing for D {}
+    impl<T> SealedOutgoing for Strided<'_, T> {}
+
+    pub trait SealedIncoming {}
+    impl<D: Data + ?Sized> SealedIncoming for D {}
+    impl<T> SealedIncoming for StridedMut<'_, T> {}
+}

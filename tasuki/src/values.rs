@@ -2,9 +2,6 @@
 //! these traits are calls of one function each.
 
 use crate::collective::Data;
-use crate::message::scope::Scope;
-use crate::message::scope_values::Kept;
-use crate::message::slot::Slot;
 use crate::message::{Strided, StridedMut};
 use crate::{Pod, Rank, Result};
 use tasuki_core::engine::{BufferView, StridedView, Worker};
@@ -28,17 +25,13 @@ pub trait Outgoing: sealed::SealedOutgoing {
     #[doc(hidden)]
     fn try_send_by<'c>(&self, context: &'c Context, to: Rank, slot: TypedSlot) -> Option<SentShort<'c>>;
 
-    /// Begins a send in a scope, for whose time the values are borrowed.
-    #[doc(hidden)]
-    fn send_in<'env>(&'env self, scope: &Scope<'_, 'env>, to: Rank, slot: TypedSlot) -> Result<()>;
-
     /// Copies the values to global memory. Blocks.
     #[doc(hidden)]
     fn put_by(&self, worker: &Worker, to: GlobalAddress) -> Result<()>;
 
-    /// The values as blocks.
+    /// Where the values lie.
     #[doc(hidden)]
-    fn view(&self) -> StridedView<'_>;
+    fn layout(&self) -> Layout<'_, Self::Value>;
 }
 
 /// Values that a receive or a get fills: any [`Data`], or [`StridedMut`] values.
@@ -54,17 +47,55 @@ pub trait Incoming: sealed::SealedIncoming {
     #[doc(hidden)]
     fn recv_by(&mut self, context: &Context, from: Rank, slot: TypedSlot) -> Result<Received>;
 
-    /// Begins a receive in a scope, for whose time the values are borrowed.
-    #[doc(hidden)]
-    fn recv_in(&mut self, scope: &Scope<'_, '_>, from: Rank, slot: Slot) -> Result<()>;
-
     /// Copies global memory to the values. Blocks.
     #[doc(hidden)]
     fn get_by(&mut self, worker: &Worker, from: GlobalAddress) -> Result<()>;
 
-    /// The values as blocks, to fill.
+    /// Where the values lie, to fill them.
     #[doc(hidden)]
-    fn view_mut(&mut self) -> StridedView<'_>;
+    fn layout_mut(&mut self) -> LayoutMut<'_, Self::Value>;
+}
+
+/// Values to read.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Layout<'a, T> {
+    /// One behind the other.
+    Contiguous(&'a [T]),
+    /// In blocks of bytes.
+    Blocks(StridedView<'a>),
+}
+
+/// Values to fill.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum LayoutMut<'a, T> {
+    /// One behind the other.
+    Contiguous(&'a mut [T]),
+    /// In blocks of bytes.
+    Blocks(StridedView<'a>),
+}
+
+impl<'a, T: Pod> Layout<'a, T> {
+    /// The values as blocks.
+    pub(crate) fn blocks(self) -> StridedView<'a> {
+        match self {
+            Layout::Contiguous(values) => StridedView::whole(BufferView::of(bytemuck::cast_slice(values))),
+            Layout::Blocks(blocks) => blocks,
+        }
+    }
+}
+
+impl<'a, T: Pod> LayoutMut<'a, T> {
+    /// The values as blocks.
+    pub(crate) fn blocks(self) -> StridedView<'a> {
+        match self {
+            LayoutMut::Contiguous(values) => {
+                StridedView::whole(BufferView::of_mut(bytemuck::cast_slice_mut(values)))
+            }
+            LayoutMut::Blocks(blocks) => blocks,
+        }
+    }
 }
 
 #[diagnostic::do_not_recommend]
@@ -81,21 +112,14 @@ impl<D: Data + ?Sized> Outgoing for D {
         context.try_send_short(bytemuck::cast_slice(self.values()), to, slot)
     }
 
-    #[inline(never)]
-    fn send_in<'env>(&'env self, scope: &Scope<'_, 'env>, to: Rank, slot: TypedSlot) -> Result<()> {
-        if scope.try_begin_send(bytemuck::cast_slice(self.values()), to, slot)? {
-            return Ok(());
-        }
-        scope.begin_send(Kept::Borrowed(self.values()), to, slot)
-    }
-
     #[inline(always)]
     fn put_by(&self, worker: &Worker, to: GlobalAddress) -> Result<()> {
         worker.put(to, bytemuck::cast_slice(self.values()))
     }
 
-    fn view(&self) -> StridedView<'_> {
-        StridedView::whole(BufferView::of(bytemuck::cast_slice(self.values())))
+    #[inline(always)]
+    fn layout(&self) -> Layout<'_, D::Value> {
+        Layout::Contiguous(self.values())
     }
 }
 
@@ -109,17 +133,13 @@ impl<D: Data + ?Sized> Incoming for D {
     }
 
     #[inline(always)]
-    fn recv_in(&mut self, scope: &Scope<'_, '_>, from: Rank, slot: Slot) -> Result<()> {
-        scope.recv_bytes::<D::Value>(bytemuck::cast_slice_mut(self.values_mut()), from, slot)
-    }
-
-    #[inline(always)]
     fn get_by(&mut self, worker: &Worker, from: GlobalAddress) -> Result<()> {
         worker.get(from, bytemuck::cast_slice_mut(self.values_mut()))
     }
 
-    fn view_mut(&mut self) -> StridedView<'_> {
-        StridedView::whole(BufferView::of_mut(bytemuck::cast_slice_mut(self.values_mut())))
+    #[inline(always)]
+    fn layout_mut(&mut self) -> LayoutMut<'_, D::Value> {
+        LayoutMut::Contiguous(self.values_mut())
     }
 }
 
@@ -137,16 +157,12 @@ impl<T: Pod> Outgoing for Strided<'_, T> {
         context.try_send_short(line, to, slot)
     }
 
-    fn send_in<'env>(&'env self, scope: &Scope<'_, 'env>, to: Rank, slot: TypedSlot) -> Result<()> {
-        scope.begin_send_blocks(self.blocks(), to, slot)
-    }
-
     fn put_by(&self, worker: &Worker, to: GlobalAddress) -> Result<()> {
         worker.put_strided(to, None, self.blocks())
     }
 
-    fn view(&self) -> StridedView<'_> {
-        self.blocks()
+    fn layout(&self) -> Layout<'_, T> {
+        Layout::Blocks(self.blocks())
     }
 }
 
@@ -157,16 +173,12 @@ impl<T: Pod> Incoming for StridedMut<'_, T> {
         context.recv_strided(self.blocks(), from, slot)
     }
 
-    fn recv_in(&mut self, scope: &Scope<'_, '_>, from: Rank, slot: Slot) -> Result<()> {
-        scope.recv_blocks(self.blocks(), from, slot.of::<T>())
-    }
-
     fn get_by(&mut self, worker: &Worker, from: GlobalAddress) -> Result<()> {
         worker.get_strided(from, None, self.blocks())
     }
 
-    fn view_mut(&mut self) -> StridedView<'_> {
-        self.blocks()
+    fn layout_mut(&mut self) -> LayoutMut<'_, T> {
+        LayoutMut::Blocks(self.blocks())
     }
 }
 

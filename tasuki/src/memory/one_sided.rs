@@ -74,7 +74,7 @@ impl Job {
         to: GlobalStrided<T>,
         values: &D,
     ) -> Result<()> {
-        let (at, values) = (to.pointer().address(), values.view());
+        let (at, values) = (to.pointer().address(), values.layout().blocks());
         let layout = to.layout_to_write();
         let layout = layout.map_err(|cause| {
             self.worker.fault(cause, || format!("put_strided({} bytes to {at})", values.len()))
@@ -89,7 +89,7 @@ impl Job {
         from: GlobalStrided<T>,
         values: &mut D,
     ) -> Result<()> {
-        let (at, values) = (from.pointer().address(), values.view_mut());
+        let (at, values) = (from.pointer().address(), values.layout_mut().blocks());
         let layout = from.layout().map_err(|cause| {
             self.worker.fault(cause, || format!("get_strided({} bytes from {at})", values.len()))
         })?;

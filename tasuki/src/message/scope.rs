@@ -13,6 +13,7 @@ use crate::message::scope_values::{Kept, ScopeValues};
 use crate::message::slot::{Received, Slot, bytes};
 use crate::message::{Incoming, Peer};
 use crate::onesided::GlobalSlice;
+use crate::values::LayoutMut;
 use crate::{Communicator, Pod, Rank, Result};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -131,6 +132,19 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(sent.map(|sent| self.list.request(ScopeMessage::Send(sent, None))).is_some())
     }
 
+    #[inline(never)]
+    pub(crate) fn begin_send_borrowed<T: Pod>(
+        &self,
+        values: &'env [T],
+        to: Rank,
+        slot: TypedSlot,
+    ) -> Result<()> {
+        if self.try_begin_send(bytemuck::cast_slice(values), to, slot)? {
+            return Ok(());
+        }
+        self.begin_send(Kept::Borrowed(values), to, slot)
+    }
+
     pub(crate) fn begin_send<T: Pod>(&self, values: Kept<'env, T>, to: Rank, slot: TypedSlot) -> Result<()> {
         let buffer = match values {
             Kept::Own(values) => SharedValues::new(values).lend(false),
@@ -212,13 +226,19 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         slot: Slot,
     ) -> Result<ScopeRequest<'scope, Received>> {
         let Some(place) = place_of(self.context, from, "recv")? else { return Ok(self.nobody(slot)) };
-        into.recv_in(self, place, slot).map_err(|error| about(from, error))?;
+        let begun = match into.layout_mut() {
+            LayoutMut::Contiguous(values) => {
+                self.recv_bytes::<D::Value>(bytemuck::cast_slice_mut(values), place, slot)
+            }
+            LayoutMut::Blocks(blocks) => self.recv_blocks(blocks, place, slot.of::<D::Value>()),
+        };
+        begun.map_err(|error| about(from, error))?;
         Ok(self.request::<D::Value, Received>(place, slot))
     }
 
     /// Begins a receive of values of type `T` into bytes that are borrowed for longer than the scope.
     #[inline(always)]
-    pub(crate) fn recv_bytes<T: Pod>(&self, into: &mut [u8], from: Rank, slot: Slot) -> Result<()> {
+    fn recv_bytes<T: Pod>(&self, into: &mut [u8], from: Rank, slot: Slot) -> Result<()> {
         let is_short = into.len() <= SHORT_MAX && slot != Slot::ANY;
         let posted = || self.context.post_unless_kept(into.len(), from, slot.of::<T>());
         match if is_short { posted()? } else { None } {
@@ -240,7 +260,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Begins a receive into blocks that are borrowed for longer than the scope. A short message is unpacked when it has
     /// arrived, so it takes the way of a long one.
-    pub(crate) fn recv_blocks(&self, into: StridedView<'_>, from: Rank, slot: TypedSlot) -> Result<()> {
+    fn recv_blocks(&self, into: StridedView<'_>, from: Rank, slot: TypedSlot) -> Result<()> {
         // SAFETY: the blocks are borrowed for longer than the scope, which revokes the buffer before it ends.
         let buffer = unsafe { RevocableBuffer::of_view(into.span()) };
         self.begin_recv_into(buffer.clone(), MessageBuffer::of_blocks(buffer, into), from, slot)

@@ -2,6 +2,7 @@
 
 use crate::message::scope::Scope;
 use crate::message::{Outgoing, Strided};
+use crate::values::Layout;
 use crate::{Pod, Rank, Result};
 use tasuki_message::{Context, SentShort, TypedSlot};
 
@@ -72,7 +73,10 @@ impl<'env, D: Outgoing + ?Sized> ScopeValues<'env> for &'env D {
 
     #[inline(always)]
     fn send_in(self, scope: &Scope<'_, 'env>, to: Rank, slot: TypedSlot) -> Result<()> {
-        Outgoing::send_in(self, scope, to, slot)
+        match self.layout() {
+            Layout::Contiguous(values) => scope.begin_send_borrowed(values, to, slot),
+            Layout::Blocks(blocks) => scope.begin_send_blocks(blocks, to, slot),
+        }
     }
 }
 

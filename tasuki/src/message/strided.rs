@@ -77,7 +77,7 @@ impl<'a, T: Pod> Strided<'a, T> {
     /// Panics: a block ends behind `values`.
     #[track_caller]
     pub fn new(values: &'a [T], blocks: usize, block_len: usize, stride: usize) -> Strided<'a, T> {
-        Place { first: 0, blocks, block_len, stride }.of(values)
+        BlockPlace { first: 0, blocks, block_len, stride }.of(values)
     }
 
     /// A column of a matrix whose rows have `row_len` values.
@@ -139,7 +139,7 @@ impl<'a, T: Pod> StridedMut<'a, T> {
             "blocks of {block_len} values at distances of {stride} overlap: a StridedMut needs a stride of at least the \
              block length"
         );
-        Place { first: 0, blocks, block_len, stride }.of_mut(values)
+        BlockPlace { first: 0, blocks, block_len, stride }.of_mut(values)
     }
 
     /// A column of a matrix whose rows have `row_len` values, to fill. Panics: see [`Strided::column`].
@@ -253,6 +253,13 @@ impl<'a, T: Pod> StridedMut<'a, T> {
     }
 
     /// The values, to read them meanwhile.
+    ///
+    /// ```
+    /// use tasuki::message::StridedMut;
+    /// let mut values = [1, 2, 3, 4];
+    /// let odd = StridedMut::column(&mut values, 2, 0);
+    /// assert_eq!(odd.as_strided().to_vec(), [1, 3]);
+    /// ```
     pub fn as_strided(&self) -> Strided<'_, T> {
         Strided { blocks: self.blocks, of: PhantomData }
     }
@@ -320,14 +327,14 @@ impl<T> fmt::Debug for StridedMut<'_, T> {
 
 /// Where blocks lie in a slice, in values.
 #[derive(Clone, Copy)]
-struct Place {
+struct BlockPlace {
     first: usize,
     blocks: usize,
     block_len: usize,
     stride: usize,
 }
 
-impl Place {
+impl BlockPlace {
     #[track_caller]
     fn of<T: Pod>(self, values: &[T]) -> Strided<'_, T> {
         Strided { blocks: self.view::<T>(BufferView::of(bytemuck::cast_slice(values))), of: PhantomData }
@@ -342,7 +349,7 @@ impl Place {
     /// Returns the blocks in the bytes of values of type `T`.
     #[track_caller]
     fn view<T>(self, bytes: BufferView<'_>) -> StridedView<'_> {
-        let Place { first, blocks, block_len, stride } = self;
+        let BlockPlace { first, blocks, block_len, stride } = self;
         let size = size_of::<T>();
         // A product that is too large is also too large for any slice.
         let [first, block, distance] = [first, block_len, stride].map(|count| count.saturating_mul(size));
@@ -358,7 +365,7 @@ impl Place {
 
 #[cold]
 #[track_caller]
-fn behind(Place { blocks, block_len, stride, .. }: Place) -> ! {
+fn behind(BlockPlace { blocks, block_len, stride, .. }: BlockPlace) -> ! {
     panic!("{blocks} blocks of {block_len} values at distances of {stride} end behind the values")
 }
 
@@ -393,9 +400,9 @@ impl Rectangle {
         rectangle
     }
 
-    fn place(&self, row_len: usize) -> Place {
+    fn place(&self, row_len: usize) -> BlockPlace {
         let Rectangle { rows, columns } = self;
-        Place {
+        BlockPlace {
             first: rows.start * row_len + columns.start,
             blocks: rows.len(),
             block_len: columns.len(),

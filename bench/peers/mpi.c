@@ -68,6 +68,7 @@ static void *window_memory(size_t bytes) {
 #include "blocks.h"
 #include "two.h"
 #include "collectives.h"
+#include "incast.h"
 
 /* Time in which a rank that waits for the next repetition lets others have its processor between two looks: a dozen
  * programs may do so while another one is measured. */
@@ -111,6 +112,18 @@ static void run_collective(const struct options *begun, const struct collective 
     release(&group, c);
 }
 
+static void run_flow(const struct options *begun, const struct figure *figure) {
+    struct options now = *begun, *o = &now;
+    if (ranks_all < 2) fail(o->name, "is a case for two ranks or more");
+    MPI_Barrier(MPI_COMM_WORLD);
+    struct flow flow = new_flow(o);
+    if (rank_here == 0) print_ready(o);
+    for (long done = 0; agree(begun, o, done); done++) {
+        double value = flow_value_of(&flow, o);
+        if (rank_here == 0) print_figure(figure, o, ranks_all, value);
+    }
+}
+
 static void run_two(const struct options *begun) {
     struct options now = *begun, *o = &now;
     if (ranks_all != 2) fail(o->name, "is a case for two ranks");
@@ -136,7 +149,9 @@ int main(int count, char **words) {
     end_with_parent();
     bind_rank(&o, rank_here);
     const struct collective *c = collective_of(o.name);
+    const struct figure *flow = flow_of(o.name);
     if (c) run_collective(&o, c);
+    else if (flow) run_flow(&o, flow);
     else run_two(&o);
     MPI_Finalize();
     return 0;

@@ -3,11 +3,12 @@
 //! required to reach). One harness (`harness/run.rs`) measures all cases.
 
 use crate::cases::{
-    Figures, Setup, blocks, collectives, commands, fuzzy_barrier, messages, nothing, overlap, words,
+    Figures, Setup, blocks, collectives, commands, fuzzy_barrier, many_to_one, messages, nothing, overlap,
+    words,
 };
 use crate::result::key::Key;
 use crate::result::metric::Metric;
-use crate::result::target::Demand::{AtLeast, AtMost, Below, UpTo};
+use crate::result::target::Demand::{AtLeast, AtMost, Below, From, UpTo};
 use crate::result::target::With::{Beside, Itself, Limit as TheLimit, Message, Mpi, Others, Ucx};
 use crate::result::target::{Bar, Demand, With};
 use crate::sizes::{K, M};
@@ -90,6 +91,7 @@ pub(crate) struct Case {
 
 const WORD: &[u64] = &[8];
 const SHORT: &[u64] = &[8, 8 * K];
+const MESSAGES: &[u64] = &[8, 4 * K];
 const SUMS: &[u64] = &[8, 8 * K, M];
 const BROADCASTS: &[u64] = &[8, 8 * K, M, 8 * M];
 const BLOCKS: &[u64] = &[64 * K, M, 16 * M];
@@ -151,7 +153,7 @@ const OVERLAP: Case = Case {
 };
 
 /// All cases, in the order in which they are measured.
-pub(crate) static CASES: [Case; 43] = [
+pub(crate) static CASES: [Case; 45] = [
     Case {
         name: "limit",
         text: "What bare loops reach: hand-over, remote load and add, memcpy by one and by two",
@@ -266,6 +268,38 @@ pub(crate) static CASES: [Case; 43] = [
             (Beside, AtMost(2.0), |variant, _, _| variant.starts_with("16384")),
         ],
         ..BASE
+    },
+    Case {
+        name: "incast",
+        text: "Messages a second from all other ranks to one, which waits; the slowest sender's share (--ranks)",
+        metric: Metric::RatePerS,
+        set_up: many_to_one::incast,
+        peers: &[("", "incast"), ("slowest_share", "incast_share")],
+        ranks: &[3, 8],
+        long_ranks: &[3, 8, 16],
+        operations: &[operation("", MESSAGES, MESSAGES)],
+        seconds: 6.0,
+        bars: &[
+            (Mpi, AtLeast(1.5), |variant, _, _| variant.is_empty()),
+            (Itself, From(0.5), |variant, _, _| variant == "slowest_share"),
+        ],
+        ..COLLECTIVE
+    },
+    Case {
+        name: "flood",
+        text: "The same of 4 KiB to one that sleeps first; by how much its memory grew (--ranks)",
+        metric: Metric::RatePerS,
+        set_up: many_to_one::flood,
+        peers: &[("", "flood"), ("receiver_growth", "flood_growth")],
+        ranks: &[8],
+        long_ranks: &[16],
+        operations: &[operation("", &[4 * K], &[4 * K])],
+        seconds: 4.0,
+        bars: &[
+            (Mpi, AtLeast(1.5), |variant, _, _| variant.is_empty()),
+            (Itself, UpTo(512.0 * K as f64), |variant, _, _| variant == "receiver_growth"),
+        ],
+        ..COLLECTIVE
     },
     Case {
         name: "get",

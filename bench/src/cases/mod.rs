@@ -4,6 +4,7 @@
 //! ```text
 //! words          put_near, put, get, atomic (pointer_chase: the order in which remote words are visited)
 //! messages       message, anysource, posted, oversubscribed, rate, channel, outstanding
+//! many_to_one    incast, flood
 //! commands       post, chain, handler, queue_contention
 //! blocks         bandwidths and shared_copy (block_memory: the buffers)
 //! collectives    calls, plans, nonblocking calls (collective_data: the values that are contributed and checked)
@@ -19,6 +20,7 @@ pub(crate) mod collective_data;
 pub(crate) mod collectives;
 pub(crate) mod commands;
 pub(crate) mod fuzzy_barrier;
+pub(crate) mod many_to_one;
 pub(crate) mod memory;
 pub(crate) mod messages;
 pub(crate) mod overlap;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Effort {
     pub(crate) hand_over: Rounds,
+    pub(crate) is_long: bool,
     /// The divisor of all counts: 1, except in tests.
     pub(crate) shorter: u64,
     /// Number of commands that ranks post to a contended queue.
@@ -27,6 +28,7 @@ impl Effort {
         // 10^6 rounds determine the fastest variant. A repetition is short, so that a disturbance affects few
         // repetitions.
         hand_over: Rounds { search: 1_000_000, measure: 100_000 },
+        is_long: true,
         shorter: 1,
         commands: 1_000_000,
         rounds_beside: 8,
@@ -37,6 +39,7 @@ impl Effort {
     /// The effort of a usual run.
     pub(crate) const USUAL: Effort = Effort {
         hand_over: Rounds { search: 200_000, measure: 50_000 },
+        is_long: false,
         commands: 250_000,
         rounds_beside: 4,
         moved_bytes: 64 << 20,
@@ -46,6 +49,7 @@ impl Effort {
     #[cfg(test)]
     pub(crate) const TINY: Effort = Effort {
         hand_over: Rounds { search: 5, measure: 5 },
+        is_long: false,
         shorter: 5_000,
         commands: 5_000,
         rounds_beside: 2,

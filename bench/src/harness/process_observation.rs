@@ -53,6 +53,19 @@ impl Process {
     }
 }
 
+/// Returns the most memory in bytes that this process has had since [`reset_peak_memory`], or 0 where the system does not
+/// say.
+pub(crate) fn peak_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    kib.and_then(|kib| kib.parse::<u64>().ok()).map_or(0, |kib| kib << 10)
+}
+
+/// Begins a new peak at what this process has now (`clear_refs` in proc(5)).
+pub(crate) fn reset_peak_memory() {
+    let _ = fs::write("/proc/self/clear_refs", "5"); // without it, what was larger before counts, too
+}
+
 /// The processor time of some processes at one moment. The difference of two such values is the processor time that the
 /// processes used in between.
 pub(crate) struct Times(Vec<BTreeMap<u32, u64>>);

@@ -95,6 +95,8 @@ impl Library {
             "bandwidth_job" => &[None, Some("put")],
             // Sends by the call that returns when the value may be overwritten.
             "rate" | "channel" => &[None, Some("send")],
+            // Receives that are begun before their messages come, 64 at a time.
+            "incast" | "incast_share" | "flood" | "flood_growth" => &[None, Some("window")],
             // Tests for completion, also between pieces of work, instead of one wait after the work.
             "fuzzy" | "fuzzy_hidden" => &[None, Some("test")],
             // Receives by the call that returns with the message. UCX has none.
@@ -165,6 +167,8 @@ pub(crate) struct Order {
     pub(crate) ranks: usize,
     /// Bytes of a message, or of the largest block that the program will be asked for.
     pub(crate) bytes: u64,
+    /// The number of messages, if it differs from that of usual runs.
+    pub(crate) iterations: Option<u64>,
     /// All available processors. Ranks that are bound are bound to them in turn.
     pub(crate) processors: Vec<usize>,
 }
@@ -193,6 +197,9 @@ impl Order {
     fn arguments(&self) -> Vec<String> {
         let mut words = vec![self.case.to_owned(), "--on-line".to_owned()];
         words.extend(["--size".to_owned(), self.bytes.to_string()]);
+        if let Some(iterations) = self.iterations {
+            words.extend(["--iterations".to_owned(), iterations.to_string()]);
+        }
         if let Some(by) = self.by {
             words.extend(["--by".to_owned(), by.to_owned()]);
         }
@@ -219,7 +226,16 @@ mod tests {
 
     fn line(peer: Library, setting: usize, ranks: usize) -> String {
         let (setting, processors) = (&peer.settings()[setting], vec![3, 5]);
-        let order = Order { peer, setting, case: "barrier", by: Some("put"), ranks, bytes: 8, processors };
+        let order = Order {
+            peer,
+            setting,
+            case: "barrier",
+            by: Some("put"),
+            ranks,
+            bytes: 8,
+            iterations: None,
+            processors,
+        };
         line_of(&order.command(Path::new("h")))
     }
 

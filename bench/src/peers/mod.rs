@@ -14,6 +14,7 @@ pub(crate) use reference_figures::too_bad;
 
 use crate::case::{Case, Played};
 use crate::cases::State;
+use crate::cases::many_to_one::LONG_FLOOD;
 use crate::harness::process_role::ProcessRole;
 use crate::harness::program::Program;
 use crate::harness::progress::Progress;
@@ -192,14 +193,14 @@ impl Opponents {
     }
 
     fn chosen_for(&self, part: &Part) -> Option<&'static Setting> {
-        // All collective calls with the same number of ranks use the same setting; fuzzy barriers have a separate one.
-        let is_call =
-            |part: &Part| part.case.played == Played::Collective && !part.case.name.starts_with("fuzzy");
+        // All collective calls with the same number of ranks use the same setting; others have separate ones.
+        let is_apart =
+            |part: &Part| ["fuzzy", "incast", "flood"].iter().any(|name| part.case.name.starts_with(name));
+        let is_call = |part: &Part| part.case.played == Played::Collective && !is_apart(part);
         let is_alike = |of: &Part| {
             of == part
-                || (of.library, of.ranks) == (part.library, part.ranks)
-                    && (is_call(of) && is_call(part)
-                        || of.case == part.case && part.case.name.starts_with("fuzzy"))
+                || (of.library, of.ranks, of.by) == (part.library, part.ranks, part.by)
+                    && (is_call(of) && is_call(part) || of.case == part.case && is_apart(part))
         };
         self.chosen.iter().find(|(of, _)| is_alike(of)).map(|&(_, setting)| setting)
     }
@@ -243,7 +244,8 @@ impl Opponents {
         // The program receives each size later. It allocates memory for the largest size now.
         let sizes = of.operations.iter().flat_map(|one| self.wanted.sizes_of(one));
         let (bytes, processors) = (sizes.copied().max().unwrap_or(8), self.processors.clone());
-        let order = Order { peer, setting, case, by, ranks, bytes, processors };
+        let iterations = (of.name == "flood" && self.wanted.is_long).then_some(LONG_FLOOD.0);
+        let order = Order { peer, setting, case, by, ranks, bytes, iterations, processors };
         let what = format!("{peer} ({}): {case}", setting.name);
         let (program, _) = Program::start::<Value>(order.command(&self.home), what)?;
         Ok(Opponent {

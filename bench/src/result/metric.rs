@@ -11,12 +11,14 @@ pub(crate) enum Metric {
     BandwidthBytesPerS,
     RatePerS,
     Bytes,
+    /// A quotient of two figures.
+    Share,
 }
 
 impl Metric {
     /// Returns true if larger values are better.
     pub(crate) fn is_rate(self) -> bool {
-        matches!(self, Metric::BandwidthBytesPerS | Metric::RatePerS)
+        matches!(self, Metric::BandwidthBytesPerS | Metric::RatePerS | Metric::Share)
     }
 
     pub(super) fn unit(self) -> &'static str {
@@ -25,6 +27,7 @@ impl Metric {
             Metric::BandwidthBytesPerS => "B/s",
             Metric::RatePerS => "1/s",
             Metric::Bytes => "B",
+            Metric::Share => "1",
         }
     }
 
@@ -35,6 +38,7 @@ impl Metric {
             Metric::BandwidthBytesPerS => &[(1e9, "GB/s"), (1e6, "MB/s"), (1.0, "B/s")],
             Metric::RatePerS => &[(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")],
             Metric::Bytes => &[(1.0, "B")],
+            Metric::Share => &[(0.01, "%")],
         };
         *units.iter().find(|(factor, _)| value >= *factor).unwrap_or(&units[units.len() - 1])
     }

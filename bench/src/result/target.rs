@@ -59,6 +59,7 @@ pub(crate) enum Demand {
     AtLeast(f64),
     /// In the unit of the figure.
     UpTo(f64),
+    From(f64),
     Below(f64),
     Exactly(f64),
 }
@@ -74,7 +75,7 @@ impl Bar {
     pub(crate) fn is_met(self, value: f64) -> bool {
         match self.demand {
             Demand::AtMost(most) | Demand::UpTo(most) => value <= most,
-            Demand::AtLeast(least) => value >= least,
+            Demand::AtLeast(least) | Demand::From(least) => value >= least,
             Demand::Below(end) => value < end,
             Demand::Exactly(wanted) => value == wanted,
         }
@@ -86,6 +87,7 @@ impl Bar {
             Demand::AtMost(most) => format!("<= {most:.2}"),
             Demand::AtLeast(least) => format!(">= {least:.2}"),
             Demand::UpTo(most) => format!("<= {}", metric.show(most)),
+            Demand::From(least) => format!(">= {}", metric.show(least)),
             Demand::Below(end) => format!("< {}", metric.show(end)),
             Demand::Exactly(wanted) => format!("= {}", metric.show(wanted)),
         }

@@ -688,6 +688,21 @@ impl Context {
         (self.progress.banks.made.load(Relaxed) * size_of::<SlotBank>()) as u64
     }
 
+    /// Returns the bytes of the messages in the rank's send buffer.
+    pub fn buffered_bytes(&self) -> u64 {
+        self.progress.buffered.used()
+    }
+
+    /// Returns the bytes of the rank's rings.
+    pub fn ring_bytes(&self) -> u64 {
+        self.progress.rings.bytes()
+    }
+
+    /// Returns the bytes of the rank's receive queues, without messages that were copied out of them.
+    pub fn receive_queue_bytes(&self) -> u64 {
+        self.progress.retired_queues.bytes()
+    }
+
     /// Returns the bytes of the channels of the rank. Frees those whose ends are both gone.
     pub fn channel_bytes(&self) -> u64 {
         if self.worker.check_alive().is_ok() {

@@ -44,6 +44,17 @@ pub struct MemoryUsage {
     /// ([`Communicator::recv_any`](crate::Communicator::recv_any)); messages that were copied out of it; and private
     /// tables for the ranks to which this one has sent so.
     pub any_source: u64,
+    /// Receive queues ([`Job::receive_queue`]), with dropped ones that senders still have open; without messages that were
+    /// copied out of them ([`ReceiveQueue::memory`](crate::message::ReceiveQueue::memory)). Nearly all of it is part of
+    /// `local`.
+    pub receive_queues: u64,
+    /// Messages that were copied because no receive was posted in time
+    /// ([`set_send_buffer`](crate::message::set_send_buffer)).
+    pub send_buffer: u64,
+    /// Rings through which longer messages of the program's own memory go. Part of `local`.
+    pub rings: u64,
+    /// Command queues and queues of handler calls of this rank. Part of `local`.
+    pub command_queues: u64,
     /// Channels ([`channel_to`](crate::message::channel_to)): the rings of receivers, which are part of `local` unless they
     /// are symmetric memory of the program; their copies at senders that do not reach them; and the counters. Until both
     /// ends were dropped.
@@ -72,6 +83,10 @@ impl Job {
             slot_banks: self.world().messages().slot_bytes(),
             bank_tables: self.world().messages().private_bytes(),
             any_source: self.world().messages().any_source_bytes(),
+            receive_queues: self.world().messages().receive_queue_bytes(),
+            send_buffer: self.world().messages().buffered_bytes(),
+            rings: self.world().messages().ring_bytes(),
+            command_queues: self.worker.command_queue_bytes() + self.worker.call_queue_bytes(),
             channels: self.world().messages().channel_bytes(),
             plans: self.world().inner().plan_bytes(),
             calls: self.worker.block_bytes(),

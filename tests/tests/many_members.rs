@@ -98,3 +98,15 @@ fn nan_among_more_members() {
         }
     }
 }
+
+/// What buffers take does not depend on the number of ranks, but for those whose formulas say so.
+#[test]
+fn no_buffer_exceeds_its_maximum_with_many_peers() {
+    let case = table::find("no_buffer_exceeds_its_maximum").expect("the case is in the table");
+    let _watched = Watchdog::over("the bounds of buffers");
+    local(16, case.body).unwrap_or_else(|error| panic!("on 16 threads: {error}"));
+    for ranks in [16, 128] {
+        let machine = Sim::seed(1).ranks(ranks);
+        sim(machine, case.body).unwrap_or_else(|error| panic!("on {ranks} simulated ranks: {error}"));
+    }
+}

@@ -533,6 +533,13 @@ impl Default for Rings {
 }
 
 impl Rings {
+    /// Bytes of job memory that the rings take.
+    pub(crate) fn bytes(&self) -> u64 {
+        let all = [&self.narrow, &self.wide]
+            .map(|size| size.all().iter().map(|ring| ring.bytes + PAGE_OFFSET).sum::<u64>());
+        all.iter().sum()
+    }
+
     /// Returns a free ring for a message of `len` bytes; `None` if all are in use.
     pub(crate) fn take(&self, worker: &Worker, len: u64) -> Result<Option<HeldRing>, Cause> {
         let staged = self.staged.load(Ordering::Relaxed);

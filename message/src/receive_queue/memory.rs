@@ -188,6 +188,7 @@ pub(crate) struct QueueMemory {
     pub(crate) address: ReceiveQueueAddress,
     units: Vec<u32>,
     local: u64,
+    bytes: u64,
 }
 
 /// Numbers of the queues of this process.
@@ -238,7 +239,9 @@ impl QueueMemory {
             address: ReceiveQueueAddress { description: description_at.bits(), key },
             units: Vec::new(),
             local,
+            bytes: bytes + units as u64 * arena::UNIT,
         };
+        retired.count(memory.bytes);
         for _ in 0..units {
             let unit = arena::take(worker, worker.rank())?;
             memory.units.push(unit);
@@ -292,6 +295,7 @@ impl Drop for QueueMemory {
                 shares: std::mem::take(shares),
                 units: std::mem::take(units),
                 local: self.local,
+                bytes: self.bytes,
             };
             self.retired.add(retired);
             let _ = self.retired.free(&self.worker);

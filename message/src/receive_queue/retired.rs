@@ -2,6 +2,7 @@
 
 use crate::receive_queue::memory::QueueShare;
 use crate::slot::arena;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Result;
 use tasuki_core::engine::Worker;
@@ -11,16 +12,33 @@ use tasuki_core::engine::Worker;
 pub(crate) struct RetiredQueue {
     pub(crate) shares: Vec<QueueShare>,
     pub(crate) units: Vec<u32>,
+    /// The offset of its local memory.
     pub(crate) local: u64,
+    /// Bytes of that memory and of the units.
+    pub(crate) bytes: u64,
 }
 
 /// The dropped queues of a rank. Their memory is freed when all senders were dropped, too.
 #[derive(Debug, Default)]
-pub(crate) struct RetiredQueues(Mutex<Vec<RetiredQueue>>);
+pub(crate) struct RetiredQueues {
+    queues: Mutex<Vec<RetiredQueue>>,
+    /// Bytes at this rank of all its queues, of those that were dropped as long as they are not freed.
+    bytes: AtomicU64,
+}
 
 impl RetiredQueues {
     fn lock(&self) -> MutexGuard<'_, Vec<RetiredQueue>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of the buffers and descriptions of all queues of this rank.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Counts the memory of a new queue.
+    pub(crate) fn count(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn add(&self, queue: RetiredQueue) {
@@ -41,6 +59,7 @@ impl RetiredQueues {
             }
             queue.units.iter().try_for_each(|&unit| arena::give_back(worker, worker.rank(), unit))?;
             worker.registry().free(queue.local)?;
+            self.bytes.fetch_sub(queue.bytes, Ordering::Relaxed);
         }
         Ok(())
     }

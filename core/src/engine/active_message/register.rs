@@ -9,6 +9,7 @@ use super::reply_lines::ReplyLines;
 use crate::base::{Error, Result};
 use crate::engine::sync::try_lock::TryLock;
 use crate::engine::worker::Worker;
+use crate::queue::layout;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
@@ -52,6 +53,12 @@ impl Worker {
     #[inline]
     pub fn handler_table(&self) -> &HandlerTable {
         self.calls().map_or(&NO_HANDLERS, |calls| &calls.table)
+    }
+
+    /// Bytes of the call queues of this rank.
+    pub fn call_queue_bytes(&self) -> u64 {
+        let levels = self.calls().map_or(&[][..], |calls| &calls.levels);
+        levels.iter().map(|level| layout::bytes(level.queue.info().capacity)).sum()
     }
 
     /// Bytes of job memory that hold, or may hold, long arguments and results of handlers.

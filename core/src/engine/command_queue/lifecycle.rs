@@ -85,6 +85,11 @@ impl Worker {
         Ok(unsafe { LocalQueue::begin(place, at, info) })
     }
 
+    /// Bytes of the command queues of this rank.
+    pub fn command_queue_bytes(&self) -> u64 {
+        self.commands().local.iter().map(|local| layout::bytes(local.info().capacity)).sum()
+    }
+
     /// Drops a queue. No rank can post any more. Commands that can fire do so and are waited for, unless the job is
     /// over. Commands that cannot fire are abandoned, and their signals are poisoned.
     pub fn drop_queue(&self, local: &LocalQueue) {

@@ -1,7 +1,8 @@
 //! No buffer takes more than docs/guide/memory.md says, however many peers there are and whatever they send.
 
+use tasuki::engine::MemoryUsage;
 use tasuki::message::ReceiveQueueAddress;
-use tasuki::{Job, MemoryUsage, Rank, Request, Result, Slot};
+use tasuki::{Job, Rank, Request, Result, Slot};
 
 /// Bytes of a bank of 64 slots, and of its private table.
 const BANK: u64 = 8320;

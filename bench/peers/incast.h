@@ -3,7 +3,7 @@
  * a time. incast_share and flood_growth are the same with another figure: the rate of the slowest sender over the mean
  * of all; and by how much the memory of rank 0 grew. */
 
-enum { MESSAGES = 100000, MESSAGES_LEAST = 50, TAG_FLOW = 12, RECEIVES = 64 };
+enum { FLOW_MESSAGES = 100000, FLOW_LEAST = 50, TAG_FLOW = 12, RECEIVES = 64 };
 
 /* A repetition has fewer messages if it would take longer. */
 #define FLOW_NS_MAX 5e8
@@ -100,14 +100,14 @@ static void measure_flow(struct flow *f, long count, double nap_s) {
 static long affordable_messages(const struct flow *f, long count) {
     double affordable = FLOW_NS_MAX / 1e9 * f->messages_per_s / (ranks_all - 1);
     if (count > affordable) count = (long)affordable;
-    if (count < MESSAGES_LEAST) count = MESSAGES_LEAST;
+    if (count < FLOW_LEAST) count = FLOW_LEAST;
     MPI_Bcast(&count, 1, MPI_LONG, 0, MPI_COMM_WORLD);
     return count;
 }
 
 /* With --iterations each sender sends that many, and rank 0 of a flood sleeps for two seconds. */
 static double flow_value_of(struct flow *f, const struct options *o) {
-    long usual = MESSAGES / (ranks_all - 1), few = usual / 50 > MESSAGES_LEAST ? usual / 50 : MESSAGES_LEAST;
+    long usual = FLOW_MESSAGES / (ranks_all - 1), few = usual / 50 > FLOW_LEAST ? usual / 50 : FLOW_LEAST;
     f->bytes = o->bytes;
     if (!f->sleeps) {
         measure_flow(f, few, 0);

@@ -688,11 +688,6 @@ impl Context {
         (self.progress.banks.made.load(Relaxed) * size_of::<SlotBank>()) as u64
     }
 
-    /// Returns the bytes of the messages in the rank's send buffer.
-    pub fn buffered_bytes(&self) -> u64 {
-        self.progress.buffered.used()
-    }
-
     /// Returns the bytes of the rank's rings.
     pub fn ring_bytes(&self) -> u64 {
         self.progress.rings.bytes()

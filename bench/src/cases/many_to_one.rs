@@ -7,7 +7,7 @@ use crate::harness::process_observation::{peak_memory, reset_peak_memory};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
-use tasuki::message::{ReceiveQueue, ReceiveQueueAddress, ReceiveQueueSender};
+use tasuki::message::{ReceiveQueue, ReceiveQueueSender};
 use tasuki::{Communicator, Job, Rank, Slot};
 
 /// Number of messages from all senders together in a repetition.
@@ -147,12 +147,11 @@ impl<'j> Flow<'j> {
     /// Receives that number of messages of each sender, and checks that those of each come in order.
     fn receive(&mut self, count: u64) -> tasuki::Result<()> {
         for _ in 0..count * self.senders() {
-            let source = match &mut self.lane {
-                Lane::Receiver(queue) => queue.recv(&mut self.words, SLOT)?.source,
-                Lane::Any(world) => world.recv_any(&mut self.words, SLOT)?.source,
-                Lane::Sender(_) => RECEIVER,
+            let rank = match &mut self.lane {
+                Lane::Receiver(queue) => queue.recv(&mut self.words, SLOT)?.source.index(),
+                Lane::Any(world) => world.recv_any(&mut self.words, SLOT)?.source.index(),
+                Lane::Sender(_) => 0,
             };
-            let rank = source.index();
             let (first, last) = (self.words[0], self.words[self.words.len() - 1]);
             expect((first, last), (Flow::value(rank, self.next[rank]), first), "many to one")?;
             self.next[rank] += 1;

@@ -65,7 +65,7 @@ impl LocalQueue {
     }
 
     #[inline]
-    pub(super) fn info(&self) -> QueueInfo {
+    pub(in crate::engine) fn info(&self) -> QueueInfo {
         self.info
     }
 

@@ -31,7 +31,7 @@ pub fn no_buffer_exceeds_its_maximum(job: &Job) -> Result<()> {
     let others = job.size() - 1;
     let mut queue = job.receive_queue(QUEUE.0, QUEUE.1)?;
     let address = job.alloc::<ReceiveQueueAddress>(1)?;
-    job.put(address.on(job.rank()), &queue.address())?;
+    job.put(address.on(job.rank()), &[queue.address()])?;
     job.barrier()?;
     let to_first = job.get_vec(address.on(FIRST), 1)?[0];
     for peers in [1, 8, others].into_iter().filter(|&peers| peers <= others) {
@@ -89,7 +89,7 @@ fn check(found: &MemoryUsage, peers: u64, when: &str) {
     let what = format!("{when}, {peers} peers: {found:?}");
     assert_eq!(found.slot_banks, BANK * peers, "{what}");
     assert_eq!(found.bank_tables, BANK_TABLE * peers, "{what}");
-    assert!(found.rings > 0 && found.rings <= RINGS, "{what}");
+    assert!(found.rings <= RINGS, "{what}"); // none where own memory is reached directly
     assert_eq!(found.send_buffer, 0, "{what}");
     let words = 5 + 3 + 1; // of its description
     assert_eq!(found.receive_queues, (QUEUE.0 * QUEUE.1) as u64 + 8 * words + BANK, "{what}");

@@ -67,9 +67,9 @@ static void check_flow(struct flow *f, const uint64_t *words, const MPI_Status *
 static void receive_flow(struct flow *f, long count) {
     MPI_Status status;
     MPI_Request begun[RECEIVES];
-    long room = f->by_window ? RECEIVES : 0, posted = 0;
+    long posted = 0;
     for (long i = 0; i < count; i++) {
-        for (; posted < count && posted < i + room; posted++)
+        for (; f->by_window && posted < count && posted < i + RECEIVES; posted++)
             MPI_Irecv(f->words + posted % RECEIVES * (long)(f->bytes / 8), (int)f->bytes, MPI_BYTE, MPI_ANY_SOURCE,
                       TAG_FLOW, MPI_COMM_WORLD, &begun[posted % RECEIVES]);
         uint64_t *words = f->words + (f->by_window ? i % RECEIVES * (long)(f->bytes / 8) : 0);

@@ -18,6 +18,12 @@ impl GrowingPause {
         GrowingPause { next_ns: first_ns, longest_ns }
     }
 
+    /// Sets the longest pause from now on, in ns.
+    pub(crate) fn limit(&mut self, longest_ns: u64) {
+        self.longest_ns = longest_ns;
+        self.next_ns = self.next_ns.min(longest_ns);
+    }
+
     /// Waits for an event, or a pause. Returns true if the event has happened. Errors: those of a wait until the
     /// deadline.
     pub(crate) fn wait(

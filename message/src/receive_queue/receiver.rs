@@ -52,12 +52,32 @@ pub(crate) struct QueueReader {
     worker: Arc<Worker>,
     description: Description,
     lines: Arc<QueueLines>,
-    shares: Vec<(QueueShare, ReceiverTickets)>,
+    shares: Vec<ReadShare>,
     /// The share that is looked at first, so that none is served less than others.
     next: usize,
     side_store: SideStore,
     /// How many messages were put back.
     put_back: Arc<AtomicU64>,
+}
+
+/// A share, as its reader sees it.
+#[derive(Debug)]
+struct ReadShare {
+    share: QueueShare,
+    tickets: ReceiverTickets,
+    /// Where the last search behind the first buffer ended.
+    searched: Searched,
+}
+
+/// A search for messages behind the first buffer, whose sender may have been interrupted between its ticket and its
+/// message, for as long as the processor serves others. So that each receive need not look at all buffers again
+/// meanwhile, the next search for the same messages goes on where the last one has found one.
+#[derive(Clone, Copy, Debug)]
+struct Searched {
+    slot: Option<u32>,
+    context: u64,
+    /// The first ticket that was not looked at.
+    next: u64,
 }
 
 /// A message that is there.
@@ -179,8 +199,12 @@ impl QueueReader {
         first_ticket: u64,
     ) -> Result<QueueReader> {
         let lines = Arc::new(description.open_lines(worker)?);
-        let tickets = |&share: &QueueShare| (share, ReceiverTickets::new(share.slots, first_ticket));
-        let shares = description.shares.iter().map(tickets).collect();
+        let searched = Searched { slot: None, context: 0, next: first_ticket };
+        let read = |&share: &QueueShare| {
+            let tickets = ReceiverTickets::new(share.slots, first_ticket);
+            ReadShare { share, tickets, searched }
+        };
+        let shares = description.shares.iter().map(read).collect();
         let side_store = SideStore::new(description.buffer_bytes());
         let put_back = Arc::default();
         Ok(QueueReader { worker: worker.clone(), description, lines, shares, next: 0, side_store, put_back })
@@ -191,13 +215,15 @@ impl QueueReader {
         self.description.buffer_bytes() + self.side_store.bytes()
     }
 
-    /// Returns the first buffer, in which the next message nearly always comes, if it is not filled. None also for a
-    /// queue of several shares.
+    /// Returns the buffers in which the next message nearly always comes, if they are not filled: the first one, and the
+    /// one behind the last message that was found behind it. None also for a queue of several shares.
     pub(crate) fn empty_head(&self) -> Option<EmptyHead> {
-        let [(share, tickets)] = &self.shares[..] else { return None };
-        let ticket = tickets.head();
-        let is_empty = !self.is_there(0, ticket);
-        is_empty.then(|| EmptyHead { lines: self.lines.clone(), buffer: share.buffer(ticket), ticket })
+        let [ReadShare { share, tickets, searched }] = &self.shares[..] else { return None };
+        let head = tickets.head();
+        let behind = if tickets.is_open(searched.next) { searched.next } else { head };
+        let is_empty = !self.is_there(0, head) && !self.is_there(0, behind);
+        let next = [head, behind].map(|ticket| (share.buffer(ticket), ticket));
+        is_empty.then(|| EmptyHead { lines: self.lines.clone(), next })
     }
 
     /// Looks for the oldest message that is wanted. `members`: the ranks that may send it, if they are not all ranks.
@@ -223,13 +249,13 @@ impl QueueReader {
 
     /// Returns the words of a line that is filled.
     fn words(&self, share: usize, ticket: u64) -> LineWords {
-        let buffer = self.shares[share].0.buffer(ticket);
+        let buffer = self.shares[share].share.buffer(ticket);
         let (slots, line) = self.lines.of(buffer);
         (self.lines.main(buffer), std::array::from_fn::<_, SLOT_PAYLOAD, _>(|word| slots.payload(line, word)))
     }
 
     fn is_there(&self, share: usize, ticket: u64) -> bool {
-        is_filled(self.lines.main(self.shares[share].0.buffer(ticket)), ticket)
+        is_filled(self.lines.main(self.shares[share].share.buffer(ticket)), ticket)
     }
 
     fn header(&self, share: usize, ticket: u64) -> Header {
@@ -243,14 +269,14 @@ impl QueueReader {
             && let Some((place, message)) = self.side_store.find(|header| wanted.is(header))
         {
             // All are older than those in the buffers, but for messages that were put back.
-            if self.shares.len() > 1 || precedes(message.ticket, self.shares[0].1.head()) {
+            if self.shares.len() > 1 || precedes(message.ticket, self.shares[0].tickets.head()) {
                 return Ok(Some(FoundMessage::Stored(place)));
             }
             stored = Some((place, message.ticket));
         }
         for step in 0..self.shares.len() {
             let share = (self.next + step) % self.shares.len();
-            let head = self.shares[share].1.head();
+            let head = self.shares[share].tickets.head();
             // The head is nearly always the next message.
             let found = match self.is_there(share, head) && wanted.is(&self.header(share, head)) {
                 true => Some(head),
@@ -266,39 +292,65 @@ impl QueueReader {
         Ok(stored.map(|(place, _)| FoundMessage::Stored(place)))
     }
 
-    /// Finds the oldest message of a share that is wanted, also behind others.
+    /// Finds the oldest message of a share that is wanted, also behind others. Takes void tickets on the way.
     #[cold]
     fn find_behind(&mut self, share: usize, wanted: Wanted) -> Result<Option<u64>> {
-        // More may arrive during the search, also of a sender whose later message was found already. They do not count.
-        let tickets = &self.shares[share].1;
-        let there: Vec<u64> = tickets.open().filter(|&ticket| self.is_there(share, ticket)).collect();
-        for &ticket in &there {
-            let header = self.header(share, ticket);
-            if header.place == Place::Void {
-                self.free(share, ticket)?;
-            } else if wanted.is(&header) && self.follows(share, ticket, &header, &there) {
-                return Ok(Some(ticket));
+        let ReadShare { tickets, searched, .. } = &self.shares[share];
+        let (head, end) = (tickets.head(), tickets.head().wrapping_add(tickets.slots()));
+        let goes_on = (searched.slot, searched.context) == (wanted.slot, wanted.context);
+        let begin = if goes_on && tickets.is_open(searched.next) { searched.next } else { head };
+        for from in [begin, head] {
+            let mut ticket = from;
+            while ticket != end {
+                if let Some(found) = self.look_at(share, ticket, wanted)? {
+                    let next = ticket.wrapping_add(1);
+                    self.shares[share].searched =
+                        Searched { slot: wanted.slot, context: wanted.context, next };
+                    return Ok(Some(found));
+                }
+                ticket = ticket.wrapping_add(1);
+            }
+            if begin == head {
+                break;
             }
         }
+        self.shares[share].searched.next = head;
         Ok(None)
     }
 
-    /// Returns true if all messages of the same sender before that one have arrived: lines may arrive in another order
-    /// than they were written.
-    fn follows(&self, share: usize, mut ticket: u64, header: &Header, there: &[u64]) -> bool {
-        let tickets = &self.shares[share].1;
-        let mut before = u64::from(header.before);
+    /// Returns that ticket, if its message is there and wanted, or that of an earlier message of the same sender that
+    /// is wanted, too. Takes the ticket if it is void.
+    fn look_at(&mut self, share: usize, ticket: u64, wanted: Wanted) -> Result<Option<u64>> {
+        if !self.shares[share].tickets.is_open(ticket) || !self.is_there(share, ticket) {
+            return Ok(None);
+        }
+        let header = self.header(share, ticket);
+        if header.place == Place::Void {
+            return self.free(share, ticket).map(|()| None);
+        }
+        Ok(if wanted.is(&header) { self.first_of_sender(share, ticket, &header, wanted) } else { None })
+    }
+
+    /// Returns the first message that is wanted of the sender of this one. `None` if a message of that sender before
+    /// this one has not arrived: lines may arrive in another order than they were written.
+    fn first_of_sender(&self, share: usize, mut ticket: u64, header: &Header, wanted: Wanted) -> Option<u64> {
+        let tickets = &self.shares[share].tickets;
+        let (mut first, mut before) = (ticket, u64::from(header.before));
         while before != 0 && before <= ticket.wrapping_sub(tickets.head()) {
             ticket = ticket.wrapping_sub(before);
             if tickets.is_taken(ticket) {
-                return true; // and so were those before it, or they are in the side store
+                break; // and so were those before it, or they are in the side store
             }
-            if !there.contains(&ticket) {
-                return false;
+            if !self.is_there(share, ticket) {
+                return None;
             }
-            before = u64::from(self.header(share, ticket).before);
+            let header = self.header(share, ticket);
+            if wanted.is(&header) {
+                first = ticket;
+            }
+            before = u64::from(header.before);
         }
-        true
+        Some(first)
     }
 
     /// Finds the oldest message that is wanted, checks its type, and claims it if it stays at its sender. Passes over
@@ -366,7 +418,7 @@ impl QueueReader {
     }
 
     fn area_of(&self, share: usize, ticket: u64) -> GlobalAddress {
-        self.description.area_of(self.shares[share].0.buffer(ticket))
+        self.description.area_of(self.shares[share].share.buffer(ticket))
     }
 
     fn copy<'b>(&self, found: FoundMessage, header: &Header, into: &'b mut [u8]) -> Result<&'b mut [u8]> {
@@ -397,7 +449,7 @@ impl QueueReader {
     }
 
     fn free(&mut self, share: usize, ticket: u64) -> Result<()> {
-        let (share, tickets) = &mut self.shares[share];
+        let ReadShare { share, tickets, .. } = &mut self.shares[share];
         tickets.take(ticket);
         tickets.publish(&share.counters(&self.worker), false)
     }
@@ -406,7 +458,7 @@ impl QueueReader {
     pub(crate) fn free_void(&mut self) -> Result<()> {
         for share in 0..self.shares.len() {
             loop {
-                let head = self.shares[share].1.head();
+                let head = self.shares[share].tickets.head();
                 if !self.is_there(share, head) || self.header(share, head).place != Place::Void {
                     break;
                 }
@@ -419,7 +471,8 @@ impl QueueReader {
     /// Shows senders all buffers that are free.
     fn publish(&mut self, all: bool) -> Result<()> {
         let worker = &self.worker;
-        self.shares.iter_mut().try_for_each(|(share, tickets)| tickets.publish(&share.counters(worker), all))
+        let publish = |read: &mut ReadShare| read.tickets.publish(&read.share.counters(worker), all);
+        self.shares.iter_mut().try_for_each(publish)
     }
 
     /// Returns the event that a message is there which was not there before; `None` if one has come, or may have.
@@ -430,7 +483,7 @@ impl QueueReader {
         // First which buffers are not filled, and then a look at the others: a message that comes in between is in the
         // list.
         let (mut awaited, mut full) = (Vec::new(), None);
-        for (number, (share, tickets)) in self.shares.iter().enumerate() {
+        for (number, ReadShare { share, tickets, .. }) in self.shares.iter().enumerate() {
             let before = awaited.len();
             let buffers = tickets.open().map(|ticket| (share.buffer(ticket), ticket));
             awaited.extend(buffers.filter(|&(buffer, ticket)| !is_filled(self.lines.main(buffer), ticket)));
@@ -442,7 +495,7 @@ impl QueueReader {
             return Ok(None);
         }
         if let Some(share) = full {
-            let head = self.shares[share].1.head();
+            let head = self.shares[share].tickets.head();
             if self.is_there(share, head) {
                 self.store_oldest(share, wanted)?;
             } // else the look has removed a void ticket
@@ -455,7 +508,7 @@ impl QueueReader {
     /// Copies the oldest message of a share out, whose buffers are all filled with messages that are not wanted.
     #[cold]
     fn store_oldest(&mut self, share: usize, wanted: Wanted) -> Result<()> {
-        let ticket = self.shares[share].1.head();
+        let ticket = self.shares[share].tickets.head();
         let header = self.header(share, ticket);
         let len = if let Place::Area(len) = header.place { len } else { 0 };
         self.side_store.check_room(len).map_err(|cause| self.fault(cause, wanted))?;
@@ -484,19 +537,19 @@ fn call_text(Wanted { call, slot, .. }: Wanted) -> String {
     }
 }
 
-/// The first buffer of a queue, which was not filled.
+/// The buffers of a queue in which the next message nearly always comes, and their tickets. They were not filled.
 pub(crate) struct EmptyHead {
     lines: Arc<QueueLines>,
-    buffer: u64,
-    ticket: u64,
+    next: [(u64, u64); 2],
 }
 
 impl EmptyHead {
-    /// Waits until it is filled, for as long as a call spins before its first pause. It is cheaper to look at it alone
+    /// Waits until one is filled, for as long as a call spins before its first pause. It is cheaper to look at these
     /// than at all buffers.
     pub(crate) fn spin(&self, worker: &Worker) {
+        let is_filled = |&(buffer, ticket): &(u64, u64)| has_reached(self.lines.main(buffer), ticket);
         let mut attempts = worker.spins(None);
-        while attempts > 0 && !has_reached(self.lines.main(self.buffer), self.ticket) {
+        while attempts > 0 && !self.next.iter().any(is_filled) {
             attempts -= 1;
             std::hint::spin_loop();
         }

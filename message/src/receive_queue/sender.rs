@@ -13,9 +13,13 @@ use tasuki_core::fabric::{Refused, SlotWord, SlotWrite};
 use tasuki_core::node::node_state::RankStage;
 use tasuki_core::segment::GlobalAddress;
 
-/// The first and the longest pause of a sender that waits for a buffer, in ns.
+/// The first pause of a sender that waits for a buffer, in ns. The longest is that long for each message that has to be
+/// taken before, within limits: so the sender that is next looks often, and many senders together do not look more often
+/// than a few.
 const PAUSE_NS: u64 = 2_000;
-const PAUSE_MAX_NS: u64 = 1_000_000;
+const LONGEST_PAUSE_NS: std::ops::RangeInclusive<u64> = 20_000..=1_000_000;
+/// How many tickets ahead a sender fetches a line.
+const AHEAD: u64 = 4;
 
 /// What a sender needs to write into the buffers of a share.
 #[derive(Debug)]
@@ -71,6 +75,13 @@ impl QueueAccess {
         slots.write(line, SlotWrite { word: SlotWord::Main, value, payload: &payload })
     }
 
+    /// Fetches the line of a ticket that this rank may draw soon, while it does other things.
+    #[inline]
+    fn prefetch_line(&self, ticket: u64) {
+        let (slots, line) = self.lines.of(self.share.buffer(ticket));
+        slots.prefetch_for_write(line);
+    }
+
     fn area_of(&self, ticket: u64) -> GlobalAddress {
         self.description.area_of(self.share.buffer(ticket))
     }
@@ -88,8 +99,10 @@ impl QueueAccess {
         let counters = self.share.counters(worker);
         let call = || self.call(None, ", whose buffers are full");
         let event = Arc::new(Room { access: self.clone(), ticket });
-        let mut pause = GrowingPause::new(PAUSE_NS, PAUSE_MAX_NS);
+        let mut pause = GrowingPause::new(PAUSE_NS, *LONGEST_PAUSE_NS.end());
         while !tickets.has_room(&counters, ticket)? {
+            let longest = tickets.taken_before(ticket).saturating_mul(PAUSE_NS);
+            pause.limit(longest.clamp(*LONGEST_PAUSE_NS.start(), *LONGEST_PAUSE_NS.end()));
             if self.is_closed()? {
                 return Err(worker.fault(Cause::QueueClosed { peer: self.receiver }, call));
             }
@@ -201,7 +214,13 @@ impl QueueWriter {
         let MessageLabel { slot, kind, context } = label;
         let header = Header { source: self.access.worker.rank(), slot, context, kind, before, place };
         match self.access.write_line(ticket, &header) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                let later = ticket.wrapping_add(AHEAD);
+                if self.tickets.is_free(later) {
+                    self.access.prefetch_line(later);
+                }
+                Ok(())
+            }
             Err(refused) => self.write_again(ticket, &header, refused),
         }
     }

@@ -40,6 +40,11 @@ impl SenderTickets {
         ahead < self.slots || planted("receive_queue_one_too_many") && ahead == self.slots
     }
 
+    /// Returns how many messages the receiver takes before the buffer of that ticket is free, as far as is known.
+    pub(crate) fn taken_before(&self, ticket: u64) -> u64 {
+        ticket.wrapping_sub(self.consumed).wrapping_sub(self.slots).wrapping_add(1)
+    }
+
     /// Returns true if the buffer of that ticket is free. Reads the counter only if that is not known.
     #[inline]
     pub(crate) fn has_room<M: TicketMemory>(&mut self, memory: &M, ticket: u64) -> Result<bool, M::Error> {
@@ -83,6 +88,16 @@ impl ReceiverTickets {
     pub(crate) fn is_taken(&self, ticket: u64) -> bool {
         let (word, bit) = self.bit(ticket);
         self.taken[word] & bit != 0
+    }
+
+    pub(crate) fn slots(&self) -> u64 {
+        self.slots
+    }
+
+    /// Returns true if that ticket may be there and was not taken.
+    #[inline]
+    pub(crate) fn is_open(&self, ticket: u64) -> bool {
+        ticket.wrapping_sub(self.head) < self.slots && !self.is_taken(ticket)
     }
 
     /// Returns the tickets that may be there and were not taken.

@@ -487,7 +487,7 @@ macro_rules! each_case {
             Everywhere "bad input" 1..=8 misuse::zero_counts_move_nothing;
             Real "L6" 1..=8 memory_footprint::l6_memory_agrees_with_the_formula;
             Processes "L6" 1..=8 memory_footprint::l6_mappings_and_files_agree_with_the_formula;
-            Everywhere "bounds" 2..=4 memory_bounds::no_buffer_exceeds_its_maximum;
+            Everywhere "F7 bounds" 2..=4 memory_bounds::no_buffer_exceeds_its_maximum;
             Processes "L7" 2..=3 idle_processor_time::l7_who_waits_for_a_message_sleeps;
             Real "children" 1..=4 child_processes::other_programs_inherit_nothing;
             Processes "fork" 1..=4 child_processes::calls_from_a_forked_child_fail;

@@ -26,6 +26,15 @@
 //! order: each line says how many tickets ago its sender wrote the last one. Nothing is promised across senders. Both
 //! counters may lie on another rank than the receiver.
 //!
+//! Two questions that the paper leaves open are answered so:
+//!
+//! - *A sender is interrupted between its ticket and its message*, as happens all the time where ranks share processors.
+//!   Messages behind it are received meanwhile, up to as many as there are buffers. If its rank dies, the job fails, and
+//!   all calls with it.
+//! - *All buffers hold messages that nobody asks for*, among them those that stay at their senders. The receiver copies
+//!   the oldest out, up to as many bytes as the queue has; after that its receive fails. So no request has to be revoked
+//!   to let others pass. A sender whose call reaches its limit takes a message that has stayed at it back.
+//!
 //! Each rank has one more queue, for the messages of its communicators whose receiver does not name the sender
 //! ([`any_source`]).
 //!

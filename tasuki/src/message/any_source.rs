@@ -7,8 +7,10 @@ use crate::message::Peer;
 use crate::message::slot::{Received, Slot, not_received, not_sent, part_for, received, room_for};
 use crate::request::{Request, future_by_request};
 use crate::{Communicator, Error, Pod, Result};
+use futures_core::Stream;
 use std::fmt;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll};
 use tasuki_core::base::ValueKind;
@@ -213,6 +215,29 @@ impl<T: Pod> MessagesFromAny<T> {
         self.item(message)
     }
 
+    /// The same messages as a [`Stream`](futures_core::Stream), for the combinators of the crates `futures` and
+    /// `tokio-stream`.
+    ///
+    /// ```
+    /// use std::pin::pin;
+    /// use tasuki::{Rank, Slot, block_on};
+    /// use tokio_stream::StreamExt;
+    /// tasuki::local(3, |job| {
+    ///     let world = job.world();
+    ///     if job.rank() != 0 {
+    ///         return (0..10).try_for_each(|number: u64| world.send_any(&number, Rank(0), Slot(0)));
+    ///     }
+    ///     let messages = world.messages_from_any::<u64>(Slot(0)).into_stream();
+    ///     let numbers = messages.map_while(|message| message.ok()).map(|(values, _)| values[0]);
+    ///     assert_eq!(block_on(pin!(numbers).fold(0, |sum, number| sum + number)), 90);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn into_stream(self) -> MessageStream<T> {
+        MessageStream { messages: self, receive: None }
+    }
+
     fn item(&mut self, message: Result<(Vec<T>, Received)>) -> Option<Result<(Vec<T>, Received)>> {
         if let Err(error) = &message {
             self.has_ended = !error.is_timeout();
@@ -233,6 +258,32 @@ impl<T: Pod> Iterator for MessagesFromAny<T> {
         }
         let message = self.communicator.recv_any_vec(self.slot);
         self.item(message)
+    }
+}
+
+/// The messages of a slot, or of any slot, from any member, as a stream. Made by [`MessagesFromAny::into_stream`].
+/// Dropping it loses no message.
+#[derive(Debug)]
+pub struct MessageStream<T: Pod> {
+    messages: MessagesFromAny<T>,
+    /// The receive of the next message, if it was begun.
+    receive: Option<RecvAnyRequest<T>>,
+}
+
+impl<T: Pod> Unpin for MessageStream<T> {}
+
+impl<T: Pod> Stream for MessageStream<T> {
+    type Item = Result<(Vec<T>, Received)>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Option<Self::Item>> {
+        let MessageStream { messages, receive } = &mut *self;
+        if messages.has_ended {
+            return Poll::Ready(None);
+        }
+        let begun = receive.get_or_insert_with(|| messages.communicator.irecv_any(messages.slot));
+        let message = task::ready!(Pin::new(begun).poll(context));
+        *receive = None;
+        Poll::Ready(messages.item(message))
     }
 }
 

@@ -20,7 +20,7 @@ mod strided;
 
 pub use crate::member::Peer;
 pub use crate::values::{Incoming, Outgoing};
-pub use any_source::{MessagesFromAny, RecvAnyRequest};
+pub use any_source::{MessageStream, MessagesFromAny, RecvAnyRequest};
 pub use buffered_sends::{check_send_buffer, set_buffered, set_send_buffer};
 pub use channel::{ChannelReady, ChannelReceiver, ChannelSender, channel_from, channel_over, channel_to};
 pub use job_memory::{recv_into, send_from};

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 use tasuki::engine::Cause;
-use tasuki::message::{channel_from, channel_to};
+use tasuki::message::{ReceiveQueue, channel_from, channel_to};
 use tasuki::{Job, Rank, Request, Result, Signal, Sim, Slot};
 use tasuki_tests::simulated_machines::MACHINES;
 use tasuki_tests::watchdog::Watchdog;
@@ -176,4 +176,45 @@ fn in_channels() {
         to.finish()?;
         from.free().map(drop)
     });
+}
+
+/// All other ranks send to one, by its receive queue and by `send_any`: short messages, messages in areas of buffers,
+/// and messages that stay at their senders. There are fewer buffers than messages, so that senders wait for room, and
+/// the victim dies also between its ticket and its message.
+fn many_to_one(job: &Job, receiver: Rank) -> Result<()> {
+    let (world, is_receiver) = (job.world(), job.rank() == receiver);
+    let mut queue = is_receiver.then(|| job.receive_queue(2, 64)).transpose()?;
+    let mut address = [queue.as_ref().map(ReceiveQueue::address).unwrap_or_default()];
+    world.bcast(&mut address, receiver)?;
+    let lengths = [1, 8, 700];
+    let Some(queue) = &mut queue else {
+        let mut to_queue = job.open_receive_queue(address[0])?;
+        for len in lengths {
+            to_queue.send(&vec![job.rank().index(); len], Slot(0))?;
+            world.send_any(&vec![job.rank().index(); len], receiver, Slot(0))?;
+        }
+        return Ok(());
+    };
+    let mut next = [[0; 4]; 2]; // of each sender, by either way
+    for _ in 0..lengths.len() * (job.size() - 1) {
+        let (values, from) = queue.recv_vec::<usize>(Slot(0))?;
+        let (others, got) = world.recv_any_vec::<usize>(Slot(0))?;
+        for (next, (values, from)) in
+            next.iter_mut().zip([(values, from.index()), (others, got.source.index())])
+        {
+            assert_eq!(values, vec![from; lengths[next[from]]], "each message once, in order");
+            next[from] += 1;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn in_receive_queues_of_others() {
+    killed_at_every_moment(|job| many_to_one(job, Rank(0)));
+}
+
+#[test]
+fn in_its_receive_queue() {
+    killed_at_every_moment(|job| many_to_one(job, VICTIM));
 }

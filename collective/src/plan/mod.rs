@@ -345,7 +345,7 @@ impl Plan {
         let worker = &self.plan_state.worker;
         let error = self.monitor.explain(error, worker, &|| self.start_under_way());
         self.monitor.report(worker, CallWord::START, error.cause());
-        if self.monitor.check().is_err() {
+        if self.monitor.is_failed() {
             self.plan_state.abandon();
         }
         error

@@ -167,6 +167,37 @@ pub fn j_calls_of_the_job_that_differ_get_errors(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// Rank 0 is in a barrier of the job, and the last one in a call of the world. With more ranks, the others come to the
+/// barrier when the world has failed; at times they have entered it before. All get the error once, and then all are in
+/// step: no barrier lets a rank pass before all others have entered it.
+pub fn j_barriers_of_the_job_are_in_step_after_a_failure(job: &Job) -> Result<()> {
+    if cannot_compare(job) {
+        return Ok(());
+    }
+    let (me, size) = (job.rank(), job.size());
+    let entered = job.alloc::<u64>(1)?;
+    let is_last = me.0 == size - 1;
+    if me != 0 && !is_last && me.0.is_multiple_of(2) {
+        job.compute(Duration::from_millis(30));
+    }
+    let outcome = if is_last { job.world().allreduce(&[1_u64], Sum).map(drop) } else { job.barrier() };
+    refused(job, outcome, ErrorKind::Disagreement, &["call"]);
+    for round in 1..=4 {
+        if me.0 == round % size {
+            job.compute(Duration::from_millis(20));
+        }
+        entered.set(0, round as u64)?;
+        job.barrier()?;
+        for other in Rank::all(size) {
+            let mut read = [0];
+            job.get(entered.on(other), &mut read)?;
+            assert!(read[0] >= round as u64, "{other} has not entered barrier {round}: {read:?}");
+        }
+    }
+    refused(job, job.world().barrier(), ErrorKind::Disagreement, &["has failed", "job.barrier"]);
+    calls_of_the_job_still_meet(job)
+}
+
 /// Returns true if members cannot read each other's words.
 fn cannot_compare(job: &Job) -> bool {
     is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some()

@@ -82,7 +82,7 @@ impl Known {
 
     fn words(self) -> Words {
         let MinMax { least, most, busy, is_void } = self.values;
-        let flags = u64::from(busy) * BUSY | u64::from(is_void) * VOID;
+        let flags = (u64::from(busy) * BUSY) | (u64::from(is_void) * VOID);
         [least, most, self.calls[0], self.calls[1], flags]
     }
 }

@@ -209,6 +209,8 @@ pub(crate) struct FailureMonitor {
     has_failed: AtomicBool,
     /// True once a call has told the program of the failure.
     is_told: AtomicBool,
+    /// True once it has failed and the nonblocking calls that were under way have ended.
+    has_ended: AtomicBool,
     /// The first failure, once it was looked for.
     first_failure: OnceLock<(String, FailureReason)>,
     /// True if the ranks of the job read each other's words.
@@ -287,6 +289,7 @@ impl FailureMonitor {
             notice,
             has_failed: AtomicBool::new(false),
             is_told: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
             first_failure: OnceLock::new(),
             reads_words,
             history: CallHistory::default(),
@@ -302,7 +305,10 @@ impl FailureMonitor {
             waits: PublishedWaits::new(plans),
         });
         let mut all = of_rank.lock();
-        all.retain(|monitor| monitor.strong_count() > 0);
+        // One that has failed and has ended its calls needs no alarm, but its communicator is never freed.
+        all.retain(|monitor| {
+            monitor.upgrade().is_some_and(|monitor| !monitor.has_ended.load(Ordering::Relaxed))
+        });
         all.push(Arc::downgrade(&monitor));
         drop(all);
         Ok(monitor)
@@ -559,6 +565,7 @@ impl FailureMonitor {
     fn end_calls(&self) {
         let calls = std::mem::take(&mut *self.lock_calls());
         calls.iter().filter_map(Weak::upgrade).for_each(|call| call.abandon());
+        self.has_ended.store(true, Ordering::Relaxed);
     }
 
     /// Returns the number by which waits ask this monitor.

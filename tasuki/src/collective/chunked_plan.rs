@@ -58,8 +58,8 @@ impl<T: Pod + Send> fmt::Debug for ChunkedPlan<T> {
 
 impl<T: Pod + Send> Plan<T> {
     /// Turns this plan into one whose starts take any number of values, which pass through this plan's buffers: the
-    /// larger the buffers, the fewer the chunks. Not collective. All members do it; or the others start their plans
-    /// once for each chunk.
+    /// larger the buffers, the fewer the chunks. Not collective, but all members do it: a start of a plan that is not
+    /// chunked is another call than a chunk.
     ///
     /// Errors: the blocks differ in length or are empty; the plan was made from the program's own schedule; a start
     /// is active.

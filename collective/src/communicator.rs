@@ -16,6 +16,7 @@ use crate::failure::published_wait::Lane;
 use crate::failure::signature::CallSignature;
 use crate::fuzzy_barrier::state::Fuzzy;
 use crate::group::Group;
+use crate::job_barrier::MinMax;
 use crate::message_algorithms::ONE_LINE_MAX;
 use crate::message_algorithms::gather::allgather;
 use crate::message_algorithms::run_now;
@@ -572,18 +573,27 @@ impl Communicator {
     /// other way round. `body` may run twice: after a failure of the world that does not concern it, it goes on. If a
     /// rank gives up a call of the job when its time limit is reached, all calls of the job fail from then on, on all
     /// ranks.
-    pub fn run_job_call<R>(
+    ///
+    /// If the world fails because ranks were in a call of the job and others were not, each rank tells its program once,
+    /// in whatever call comes first, and then the calls of the job go on. The parameter of `body` is true if this rank
+    /// has done that before this call ([`JobBarrier::agree`](crate::job_barrier::JobBarrier::agree)).
+    pub fn run_job_call(
         &self,
         what: JobCall,
         call: &dyn Fn() -> String,
-        body: impl Fn() -> Result<R>,
-    ) -> Result<R> {
+        body: impl Fn(bool) -> Result<MinMax>,
+    ) -> Result<MinMax> {
         let monitor = self.monitor();
-        if monitor.check().is_err()
+        if monitor.is_failed()
             && let Some(cause) = monitor.job_calls_given_up()
         {
             return Err(self.worker().fault(cause, call));
         }
+        let is_after_failure = monitor.is_about_job_calls();
+        if is_after_failure && !monitor.is_told() {
+            return Err(self.worker().fault(monitor.failure(), call));
+        }
+        let body = || body(is_after_failure);
         let alone = || {
             let _monitored = scoped_wait_probe_about(monitor.probe(), Lane::JobAlone.about(0));
             body()
@@ -603,7 +613,10 @@ impl Communicator {
         if outcome.as_ref().is_err_and(Error::is_timeout) {
             monitor.give_up_job_calls(self.worker(), what);
         }
-        outcome
+        outcome.and_then(|agreed| match agreed.is_void {
+            true => Err(self.worker().fault(monitor.failure(), call)),
+            false => Ok(agreed),
+        })
     }
 
     #[inline]

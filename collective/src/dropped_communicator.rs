@@ -86,7 +86,7 @@ impl Deferred for Child {
         let mut contexts = contexts.iter().chain([plans.group.messages()]);
         Arc::strong_count(plans) == 1
             && Arc::strong_count(&plans.monitor) == 1
-            && plans.monitor.check().is_ok()
+            && !plans.monitor.is_failed()
             && contexts.all(|context| Arc::strong_count(context) == 1 && context.is_idle())
             && plans.lock().are_over()
             && children.lock().are_over()

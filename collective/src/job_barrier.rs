@@ -3,6 +3,12 @@
 //! ranks check that they have given equal values, and of the signatures of their calls. If these differ, nobody has
 //! passed the barrier: all ranks exchange lines once more, to find ranks that are in the two calls, and get an error.
 //!
+//! *After a failure of the world.* A rank whose call was ended because others were in a call of the world has written
+//! lines, which others may read in a later barrier. So the barrier of these lines is *void*: a rank that comes to it
+//! after it has told its program of the failure says so in its lines. At least one does: the one that was in the call of
+//! the world. All ranks read that. Those that have told their program exchange lines once more; the others return, to
+//! tell it. So all are in step again.
+//!
 //! Dissemination: in round k each rank writes a line at the rank 2^k places after it, and waits for a line from the
 //! rank 2^k places before it. After ceil(log2 P) rounds each rank has data from all others. The line carries
 //! the minima and the maxima known so far. They stay correct if a value is counted twice.
@@ -31,6 +37,9 @@ pub struct MinMax {
     /// True if any rank had unfinished operations when it entered. These may still access memory that was freed
     /// before the barrier.
     pub busy: bool,
+    /// True if the barrier has not taken place: the world has failed because ranks were in a call of the job, and others
+    /// were not. The caller tells the program.
+    pub is_void: bool,
 }
 
 /// What a line of the barrier carries: what its writer knows of the ranks so far.
@@ -45,30 +54,36 @@ struct Known {
 /// The words of a line.
 type Words = [u64; 5];
 
+/// The bits of the last word.
+const BUSY: u64 = 1;
+const VOID: u64 = 2;
+
 impl Known {
-    fn of(value: u64, busy: bool, call: JobCallSignature) -> Known {
-        Known { values: MinMax { least: value, most: value, busy }, calls: [call.bits(); 2] }
+    fn of(value: u64, [busy, is_void]: [bool; 2], call: JobCallSignature) -> Known {
+        Known { values: MinMax { least: value, most: value, busy, is_void }, calls: [call.bits(); 2] }
     }
 
     /// This rank, as one that is in those of the two calls.
     fn of_rank(rank: Rank, is_in: [bool; 2]) -> Known {
         let [(least, most), (call_least, call_most)] =
             is_in.map(|is_in| if is_in { (rank.0 as u64, rank.0 as u64) } else { (u64::MAX, 0) });
-        Known { values: MinMax { least, most, busy: false }, calls: [call_least, call_most] }
+        let values = MinMax { least, most, busy: false, is_void: false };
+        Known { values, calls: [call_least, call_most] }
     }
 
-    fn with(self, [least, most, call_least, call_most, busy]: Words) -> Known {
-        let MinMax { least: own_least, most: own_most, busy: own_busy } = self.values;
-        let busy = own_busy || busy != 0;
+    fn with(self, [least, most, call_least, call_most, flags]: Words) -> Known {
+        let own = self.values;
+        let (busy, is_void) = (own.busy || flags & BUSY != 0, own.is_void || flags & VOID != 0);
         Known {
-            values: MinMax { least: own_least.min(least), most: own_most.max(most), busy },
+            values: MinMax { least: own.least.min(least), most: own.most.max(most), busy, is_void },
             calls: [self.calls[0].min(call_least), self.calls[1].max(call_most)],
         }
     }
 
     fn words(self) -> Words {
-        let MinMax { least, most, busy } = self.values;
-        [least, most, self.calls[0], self.calls[1], u64::from(busy)]
+        let MinMax { least, most, busy, is_void } = self.values;
+        let flags = (u64::from(busy) * BUSY) | (u64::from(is_void) * VOID);
+        [least, most, self.calls[0], self.calls[1], flags]
     }
 }
 
@@ -93,6 +108,8 @@ struct BarrierState {
     written: Option<(u32, Known)>,
     /// The least and the largest signature, if ranks were in different calls, and have not yet found who.
     different: Option<[u64; 2]>,
+    /// True once a barrier was void. The world fails only once.
+    was_void: bool,
 }
 
 /// The ranks to which a rank writes in a round, and that writes to it.
@@ -122,7 +139,8 @@ impl JobBarrier {
     }
 
     /// Returns the least and largest value of all ranks when all have called it. `signature` is that of the call, and
-    /// `call` names it in errors and in `tasuki ps`.
+    /// `call` names it in errors and in `tasuki ps`. `is_after_failure`: this rank has told its program that the world
+    /// has failed because ranks were in a call of the job, and others were not.
     ///
     /// Everything that a rank wrote before its call is visible to every rank after the call. Returns an error on all
     /// ranks if their signatures differ; they are then still in step. Also returns an error if another thread of this
@@ -133,6 +151,7 @@ impl JobBarrier {
         worker: &Worker,
         signature: JobCallSignature,
         value: u64,
+        is_after_failure: bool,
         call: &str,
     ) -> Result<MinMax> {
         worker.check().map_err(|cause| worker.fault(cause, || call.into()))?;
@@ -142,8 +161,15 @@ impl JobBarrier {
         worker.settle(&|| call.into())?; // the lines of the barrier could overtake earlier puts
         loop {
             if state.different.is_none() {
-                let known =
-                    self.exchange(worker, &mut state, Known::of(value, !worker.is_idle(), signature), call)?;
+                let flags = [!worker.is_idle(), is_after_failure && !state.was_void];
+                let known = self.exchange(worker, &mut state, Known::of(value, flags, signature), call)?;
+                if known.values.is_void {
+                    state.was_void = true;
+                    if is_after_failure {
+                        continue;
+                    }
+                    return Ok(known.values);
+                }
                 if known.calls[0] == known.calls[1] {
                     return Ok(known.values);
                 }

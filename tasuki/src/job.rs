@@ -220,7 +220,9 @@ impl Job {
     ///
     /// Collective ([rules](crate::collective#rules)): barriers and allocations of the job are blocking calls of the
     /// world. Errors, besides failures: another thread of this rank is in a barrier or allocation; other ranks are in an
-    /// allocation of the job, and then all ranks get an error, and may go on. Cost: ceil(log2 P) signals sent and
+    /// allocation of the job, and then all ranks get an error, and may go on. If other ranks are in a call of the world,
+    /// the world has failed: each rank gets that error in one call of the job or of the world, and then barriers and
+    /// allocations of the job go on. Cost: ceil(log2 P) signals sent and
     /// awaited.
     pub fn barrier(&self) -> Result<()> {
         self.agree((JobCallSignature::BARRIER, "job.barrier()"), 0).map(drop)
@@ -321,7 +323,7 @@ impl Job {
         let mut from = 0;
         loop {
             let ours = self.worker.registry().freed_symmetric(bytes, from);
-            let MinMax { least, most, busy } = self.agree(call, ours)?;
+            let MinMax { least, most, busy, .. } = self.agree(call, ours)?;
             if most == u64::MAX || busy {
                 let until = if busy {
                     " (freed memory cannot be used again before the operations of all ranks have ended)"
@@ -356,7 +358,7 @@ impl Job {
     /// operations, memory that was freed before may be used again.
     fn agree(&self, (signature, call): CallOfJob<'_>, value: u64) -> Result<MinMax> {
         let _limit = self.limited();
-        let agree = || self.job_barrier.agree(&self.worker, signature, value, call);
+        let agree = |is_after| self.job_barrier.agree(&self.worker, signature, value, is_after, call);
         let agreed = self.world.inner().run_job_call(signature.call(), &|| call.into(), agree)?;
         if !agreed.busy {
             self.worker.registry().barrier_passed();
@@ -390,7 +392,8 @@ fn register_handlers(
     } else {
         worker.register_handlers(handlers.table(locals).map_err(|cause| worker.fault(cause, call))?)?
     };
-    let agree = |value| job_barrier.agree(worker, JobCallSignature::HANDLERS, value, "registering handlers");
+    let (signature, name) = (JobCallSignature::HANDLERS, "registering handlers");
+    let agree = |value| job_barrier.agree(worker, signature, value, false, name);
     let MinMax { least, most, .. } = agree(ours)?;
     if least == most {
         return Ok(());

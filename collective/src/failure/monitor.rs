@@ -207,6 +207,10 @@ pub(crate) struct FailureMonitor {
     notice: (SignalCell, u64),
     /// True if this member has failed itself, or has read that another one has.
     has_failed: AtomicBool,
+    /// True once a call has told the program of the failure.
+    is_told: AtomicBool,
+    /// True once it has failed and the nonblocking calls that were under way have ended.
+    has_ended: AtomicBool,
     /// The first failure, once it was looked for.
     first_failure: OnceLock<(String, FailureReason)>,
     /// True if the ranks of the job read each other's words.
@@ -284,6 +288,8 @@ impl FailureMonitor {
             current_call,
             notice,
             has_failed: AtomicBool::new(false),
+            is_told: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
             first_failure: OnceLock::new(),
             reads_words,
             history: CallHistory::default(),
@@ -299,35 +305,56 @@ impl FailureMonitor {
             waits: PublishedWaits::new(plans),
         });
         let mut all = of_rank.lock();
-        all.retain(|monitor| monitor.strong_count() > 0);
+        // One that has failed and has ended its calls needs no alarm, but its communicator is never freed.
+        all.retain(|monitor| {
+            monitor.upgrade().is_some_and(|monitor| !monitor.has_ended.load(Ordering::Relaxed))
+        });
         all.push(Arc::downgrade(&monitor));
         drop(all);
         Ok(monitor)
     }
 
-    /// Returns the failure of the communicator, if there was one.
+    /// Returns the failure of the communicator, if there was one, for a call that tells the program.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), Cause> {
+        if self.is_failed() { Err(self.failure()) } else { Ok(()) }
+    }
+
+    /// Returns true if the communicator has failed.
+    #[inline]
+    pub(crate) fn is_failed(&self) -> bool {
         let is_noticed = match &self.notice {
             (SignalCell::Direct(cell), initial) => cell.counter().load(Ordering::Acquire) != *initial, // SYNC signal-raise
             (SignalCell::Via(_), _) => false, // `read_notice` sets the flag
         };
-        if is_noticed || self.has_failed.load(Ordering::Relaxed) { Err(self.failure()) } else { Ok(()) }
+        is_noticed || self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Reads the notice, also where that takes a call of the fabric. Returns the failure, if there was one.
+    /// Reads the notice, also where that takes a call of the fabric. Returns the failure, if there was one, for a call
+    /// that tells the program.
     pub(crate) fn read_notice(&self) -> Option<Cause> {
+        if self.is_noticed() { Some(self.failure()) } else { None }
+    }
+
+    /// Reads the notice, also where that takes a call of the fabric. Returns true if the communicator has failed.
+    fn is_noticed(&self) -> bool {
         let (cell, initial) = &self.notice;
         if cell.read(&*self.fabric) != *initial {
             self.has_failed.store(true, Ordering::Relaxed);
         }
-        self.check().err()
+        self.is_failed()
     }
 
+    /// Returns the failure of the communicator, of which the caller tells the program.
     #[cold]
-    fn failure(&self) -> Cause {
-        let (first, reason) = self.first_failure.get_or_init(|| self.find_first_failure());
+    pub(crate) fn failure(&self) -> Cause {
+        self.is_told.store(true, Ordering::Relaxed);
+        let (first, reason) = self.first_failure();
         Cause::CommunicatorFailed { first: first.clone(), kind: reason.kind() }
+    }
+
+    fn first_failure(&self) -> &(String, FailureReason) {
+        self.first_failure.get_or_init(|| self.find_first_failure())
     }
 
     /// Reads the records of all members.
@@ -387,7 +414,7 @@ impl FailureMonitor {
     /// Notes that all members have refused `call`, each for a cause about arguments. Each member notes that itself.
     #[cold]
     pub(crate) fn note_agreed(&self, worker: &Worker, call: CallWord, cause: &Cause) {
-        if self.check().is_ok() {
+        if !self.is_failed() {
             self.report_raising(worker, call, FailureReason::of(cause), 0);
         }
     }
@@ -399,7 +426,7 @@ impl FailureMonitor {
     }
 
     pub(super) fn report_reason(&self, worker: &Worker, call: CallWord, reason: FailureReason) {
-        if self.check().is_ok() {
+        if !self.is_failed() {
             self.report_raising(worker, call, reason, reason.raise());
         }
     }
@@ -453,6 +480,7 @@ impl FailureMonitor {
             let _ = self.first_failure.set((format!("{call} failed on this rank: {reason}"), reason));
         }
         self.has_failed.store(true, Ordering::Relaxed);
+        self.is_told.store(true, Ordering::Relaxed); // the call that has failed tells the program
         if self.of_rank.aborts.load(Ordering::Relaxed) {
             let how = format!("{} failed ({reason}), and the job is set to end then", self.text_of(call));
             worker.node_state().declare_dead(worker.rank(), &how, worker.now_ns());
@@ -474,8 +502,14 @@ impl FailureMonitor {
     pub(crate) fn is_about_job_calls(&self) -> bool {
         let calls = [JobCall::Barrier, JobCall::Alloc]
             .map(|call| CallSignature::of_named(CallWord::of_job_call(call)));
-        matches!(self.first_failure.get(), Some((_, FailureReason::Waits(_, theirs, ours)))
-            if calls.contains(theirs) || calls.contains(ours))
+        self.is_failed()
+            && matches!(self.first_failure(), (_, FailureReason::Waits(_, theirs, ours))
+                if calls.contains(theirs) || calls.contains(ours))
+    }
+
+    /// Returns true if a call has told the program of the failure.
+    pub(crate) fn is_told(&self) -> bool {
+        self.is_told.load(Ordering::Relaxed)
     }
 
     /// Returns why calls of the communicator cannot succeed, for a poll. Now and then, also if only a look at all
@@ -531,6 +565,7 @@ impl FailureMonitor {
     fn end_calls(&self) {
         let calls = std::mem::take(&mut *self.lock_calls());
         calls.iter().filter_map(Weak::upgrade).for_each(|call| call.abandon());
+        self.has_ended.store(true, Ordering::Relaxed);
     }
 
     /// Returns the number by which waits ask this monitor.
@@ -681,7 +716,7 @@ impl RankMonitors {
 impl AlarmHandler for RankMonitors {
     fn alarm_raised(&self) {
         let all: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
-        for monitor in all.iter().filter(|monitor| monitor.read_notice().is_some()) {
+        for monitor in all.iter().filter(|monitor| monitor.is_noticed()) {
             monitor.end_calls();
         }
     }

@@ -126,7 +126,7 @@ impl FailureMonitor {
     /// Begins a call of the job. None: the communicator has failed, members cannot read each other's words, or another
     /// thread is in a call of the job, so that this one will be refused.
     pub(crate) fn begin_job_call(&self, what: JobCall) -> Option<impl Drop> {
-        if !self.reads_words || self.check().is_err() || self.is_in_job_call.swap(true, Ordering::Relaxed) {
+        if !self.reads_words || self.is_failed() || self.is_in_job_call.swap(true, Ordering::Relaxed) {
             return None;
         }
         let number = self.lane_count(Lane::JobBarrier).fetch_add(1, Ordering::Relaxed) + 1;

@@ -54,7 +54,7 @@ impl FuzzyBarrier {
         if stages.have_reached(worker, self.instance) {
             return true;
         }
-        monitor.check().is_err() || !matches!(worker.test(&self.arrival(), &String::new), Ok(false))
+        monitor.is_failed() || !matches!(worker.test(&self.arrival(), &String::new), Ok(false))
     }
 
     /// Returns `Ready` if [`FuzzyBarrier::test`] returns true; otherwise the task of `waker` is woken when it does.
@@ -168,7 +168,7 @@ impl Fuzzy {
 impl FinalizeHook for Fuzzy {
     fn is_finalized(&self, worker: &Worker) -> bool {
         let started = self.started.load(Ordering::Relaxed);
-        self.monitor.check().is_err() || self.stages.have_reached(worker, started)
+        self.monitor.is_failed() || self.stages.have_reached(worker, started)
     }
 
     fn finalize(&self, worker: &Worker) -> Result<()> {

@@ -438,7 +438,7 @@ impl ScheduledCalls {
                 Ran::Busy => self.worker().pause(), // another thread runs the steps
             }
             self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
-            if self.plans.monitor.check().is_err() {
+            if self.plans.monitor.is_failed() {
                 self.end();
             }
         }
@@ -462,7 +462,7 @@ impl ScheduledCalls {
     /// Ends the calls if the communicator has failed, or if `looks` and members are in different calls.
     fn end_if_impossible(&self, looks: bool) {
         let monitor = &self.plans.monitor;
-        if monitor.check().is_err() {
+        if monitor.is_failed() {
             self.end();
         } else if looks && let Some(cause) = monitor.log().and_then(CallLog::find_mismatch) {
             let state = self.lock();

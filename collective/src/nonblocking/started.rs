@@ -86,7 +86,7 @@ impl<R> StartedCollective<R> {
 
     /// Ends the call if the communicator has failed. Returns true if it has.
     fn end_if_failed(&self) -> bool {
-        let has_failed = self.plans().monitor.check().is_err();
+        let has_failed = self.plans().monitor.is_failed();
         if let StartedForm::Task { task, .. } = &self.form
             && has_failed
         {

@@ -255,10 +255,17 @@ impl Plan {
         started.map_err(|error| error.in_call(|| self.call("start")))
     }
 
-    /// Sets the tag of the next starts, if this rank runs them in its calls: a member whose start has another tag
-    /// fails.
+    /// Sets the tag of the next start: a member whose start has another tag fails.
     fn set_tag(&mut self, tag: u32) {
         self.call_state.iter_mut().for_each(|call_state| run::in_calls::set_tag(call_state, tag));
+        self.plan_state.starts.iter().for_each(|(starts, _)| starts.store_tag(tag));
+    }
+
+    /// Returns an error if a member has made a start with another tag. The steps of an execution have found that.
+    fn compare_tags(&self) -> Result<()> {
+        let other = self.plan_state.starts.as_ref().and_then(|(starts, _)| starts.find_other_tag());
+        let fault = |cause| self.failed(self.plan_state.worker.fault(cause, || self.start_under_way()));
+        other.map_or(Ok(()), |cause| Err(fault(cause)))
     }
 
     /// Returns true if this thread's calls have a time limit.
@@ -338,7 +345,7 @@ impl Plan {
         let worker = &self.plan_state.worker;
         let error = self.monitor.explain(error, worker, &|| self.start_under_way());
         self.monitor.report(worker, CallWord::START, error.cause());
-        if self.monitor.check().is_err() {
+        if self.monitor.is_failed() {
             self.plan_state.abandon();
         }
         error

@@ -99,6 +99,17 @@ impl DirectCell {
         self.words().tags()
     }
 
+    /// Stores the tag of a start, numbered from 1, without a raise. Only for signals that are raised by additions, and
+    /// whose tags the caller alone stores. A rank that sees what the caller writes later sees the tag.
+    pub fn store_tag(&self, start: u32, tag: u32) {
+        self.words().store_tag(start, tag);
+    }
+
+    /// Removes all tags of starts numbered from 1. Called by the owner before another rank stores tags.
+    pub fn clear_tags(&self) {
+        self.words().clear_tags();
+    }
+
     /// Copies the first `used` words of the payload, if it still is the one that came with `value`.
     #[inline]
     pub fn payload(&self, value: u64, used: usize) -> Option<LinePayload> {

@@ -40,6 +40,12 @@ impl RaiseTags {
         let word = self.0[start as usize % TAGS];
         (word >> 32 == u64::from(start)).then_some(word as u32)
     }
+
+    /// Returns true if both hold the tag of a start, and the tags differ.
+    pub fn differ_from(self, others: RaiseTags) -> bool {
+        let mut both = self.0.into_iter().zip(others.0);
+        both.any(|(ours, theirs)| ours >> 32 == theirs >> 32 && ours != theirs)
+    }
 }
 
 /// One line of signal memory.
@@ -87,7 +93,7 @@ impl LineWords {
     /// is visible to a reader that sees the counter, the tag too. The tags of the last four starts lie in the payload.
     #[inline(always)]
     pub fn raise_tagged(&self, value: u64, start: u32, tag: u32) {
-        let store_tag = || self.payload[start as usize % TAGS].store(tag_word(start, tag), Ordering::Relaxed);
+        let store_tag = || self.store_tag(start, tag);
         let is_late = planted("signal_line_tag_late");
         if !is_late {
             store_tag();
@@ -97,6 +103,17 @@ impl LineWords {
         if is_late {
             store_tag();
         }
+    }
+
+    /// Called by the writer: stores the tag of a start, numbered from 1, without a raise.
+    #[inline(always)]
+    pub fn store_tag(&self, start: u32, tag: u32) {
+        self.payload[start as usize % TAGS].store(tag_word(start, tag), Ordering::Relaxed);
+    }
+
+    /// Called by the owner before the line has a writer: from now on it holds no tags of starts numbered from 1.
+    pub fn clear_tags(&self) {
+        self.payload[..TAGS].iter().for_each(|tag| tag.store(0, Ordering::Relaxed));
     }
 
     /// Called by the reader after it has loaded the counter with acquire. Returns the tags of the start of that raise

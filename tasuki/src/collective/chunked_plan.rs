@@ -58,8 +58,8 @@ impl<T: Pod + Send> fmt::Debug for ChunkedPlan<T> {
 
 impl<T: Pod + Send> Plan<T> {
     /// Turns this plan into one whose starts take any number of values, which pass through this plan's buffers: the
-    /// larger the buffers, the fewer the chunks. Not collective. All members do it; or the others start their plans
-    /// once for each chunk.
+    /// larger the buffers, the fewer the chunks. Not collective, but all members do it: a start of a plan that is not
+    /// chunked is another call than a chunk.
     ///
     /// Errors: the blocks differ in length or are empty; the plan was made from the program's own schedule; a start
     /// is active.
@@ -84,8 +84,9 @@ impl<T: Pod + Send> Plan<T> {
 impl<T: Pod + Send> ChunkedPlan<T> {
     /// Starts the plan with these values, which form as many blocks as the plan has. Returns at once.
     ///
-    /// Members must pass blocks of the same number of values: a member with more chunks than the others waits until
-    /// the others start again or leave. Errors: the values do not form that number of blocks; the previous start has
+    /// Members must pass blocks of the same number of values: otherwise a member that receives anything gets an error in
+    /// the wait, and the communicator fails. If members do not reach each other's memory, or are more than 32, the
+    /// numbers are not compared: a member with more chunks waits until the others start again or leave. Errors: the values do not form that number of blocks; the previous start has
     /// not been waited for; the job is over. Cost: a copy of the first chunk, and a start of the plan.
     pub fn start(&mut self, values: Vec<T>) -> Result<()> {
         self.run.start(values)

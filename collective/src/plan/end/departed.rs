@@ -1,4 +1,4 @@
-//! Ends the wait for a start of a plan when a member has left without making that start.
+//! Ends the wait for a start of a plan when a member has left without making that start, or makes it with another tag.
 //!
 //! A queue of a plan waits for a signal without knowing which member raises it. And a member that leaves stays until
 //! all members that have plans with it leave. So if a member left after fewer starts than others, they and the member
@@ -10,6 +10,12 @@
 //! member that waited then leaves in turn, and publishes its own number to the next member.
 //!
 //! The cost is one raise for each existing plan when a member leaves.
+//!
+//! *Tags.* The commands of a queue carry no tags, unlike the steps of an execution. So where members read each other's
+//! words, a member stores the tags of its last starts beside the signal that it raises when it leaves. A member compares
+//! them with those of the others when a start has ended, and in long waits. Only starts of chunked plans have tags, for
+//! the number of values that the program has passed. What a member stores before a start is visible to all that receive
+//! anything in that start. The cost is one store and a load for each member in each such start.
 
 use crate::failure::monitor::{FailureMonitor, MonitorProbe};
 use crate::group::Group;
@@ -18,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::{WaitProbe, Worker};
-use tasuki_core::fabric::{Fabric, SignalCell, SignalLine};
+use tasuki_core::fabric::{DirectCell, Fabric, SignalCell, SignalLine};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 use tasuki_schedule::selection::MEMBERS_MAX;
@@ -32,6 +38,8 @@ pub(crate) struct DepartedMembers {
     fabric: Arc<dyn Fabric>,
     /// The signal at the next member that this member raises to publish.
     next: GlobalAddress,
+    /// The line of that signal, where this member stores its tags. None: members do not read each other's words.
+    tags: Option<DirectCell>,
     /// The signals that this member can read, its own included.
     signals: Box<[DepartureSignal]>,
 }
@@ -85,6 +93,9 @@ impl DepartedMembers {
             })
         };
         let mut all = vec![signals(me, fabric.own_signal(address_of(me).starts)?)?];
+        if let SignalCell::Direct(own) = &all[0].cell {
+            own.clear_tags(); // of an earlier plan; no member stores tags before all members have the plan
+        }
         let are_in_reach = size <= MEMBERS_MAX && worker.reaches_words();
         for member in Rank::all(size).filter(|&member| are_in_reach && member != me) {
             if let SignalLine::Direct(line) = fabric.line(place(member)?)? {
@@ -92,7 +103,33 @@ impl DepartedMembers {
             }
         }
         let monitor = MonitorProbe { monitor: Arc::downgrade(monitor), reads_words: are_in_reach };
-        Ok(DepartedMembers { monitor, made, next: place(group.after(me, 1))?, signals: all.into(), fabric })
+        let next = place(group.after(me, 1))?;
+        let tags = match fabric.line(next)? {
+            SignalLine::Direct(line) if are_in_reach => Some(line.cell()),
+            _ => None,
+        };
+        Ok(DepartedMembers { monitor, made, next, tags, signals: all.into(), fabric })
+    }
+
+    /// Stores the tag of the next start.
+    pub(crate) fn store_tag(&self, tag: u32) {
+        let next = self.made.load(Ordering::Relaxed) as u32 + 1;
+        self.tags.iter().for_each(|line| line.store_tag(next, tag));
+    }
+
+    /// Returns an error if a member has made one of the last starts with another tag than this one.
+    pub(crate) fn find_other_tag(&self) -> Option<Cause> {
+        let own = self.tags.as_ref()?.tags();
+        let is_other = |signals: &&DepartureSignal| match &signals.cell {
+            SignalCell::Direct(cell) => own.differ_from(cell.tags()),
+            SignalCell::Via(_) => false,
+        };
+        let DepartureSignal { by, .. } = self.signals.iter().find(is_other)?;
+        let text = format!(
+            "rank {by} has passed another number of values to this chunked plan than this rank: members pass the same \
+             number of values for each block"
+        );
+        Some(Cause::mismatch(None, text))
     }
 
     /// Publishes that this member leaves after `starts` starts.
@@ -112,7 +149,7 @@ impl WaitProbe for DepartedMembers {
     }
 
     fn probe_error(&self, about: u32) -> Option<Cause> {
-        if let Some(cause) = self.monitor.probe_error(about) {
+        if let Some(cause) = self.monitor.probe_error(about).or_else(|| self.find_other_tag()) {
             return Some(cause);
         }
         let made = self.made.load(Ordering::Relaxed);

@@ -263,7 +263,6 @@ impl<T: Pod> ChunkProgress<T> {
         };
         self.values = values;
         let cursor = ChunkCursor { len, at: 0 };
-        self.plan.set_tag((len ^ len >> 32) as u32);
         self.plan.plan_state.set_chunked_starts(len.div_ceil(self.shape.room) as u64);
         self.give(cursor).inspect_err(|_| self.plan.plan_state.set_chunked_starts(0))?;
         self.cursor = Some(cursor);
@@ -309,6 +308,7 @@ impl<T: Pod> ChunkProgress<T> {
             } else if !self.plan.test()? {
                 return Ok(false);
             }
+            self.plan.compare_tags()?;
             // A wait may end between two chunks, but not between the end of one and the begin of the next.
             let _apart = apart_from_call();
             self.take(cursor)?;
@@ -338,6 +338,7 @@ impl<T: Pod> ChunkProgress<T> {
             let at = block * room * size_of::<T>();
             self.plan.write(DATA, at as u64, bytemuck::cast_slice(values))?;
         }
+        self.plan.set_tag((cursor.len ^ cursor.len >> 32) as u32);
         self.plan.start()
     }
 

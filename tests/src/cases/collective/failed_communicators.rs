@@ -167,6 +167,37 @@ pub fn j_calls_of_the_job_that_differ_get_errors(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// Rank 0 is in a barrier of the job, and the last one in a call of the world. With more ranks, the others come to the
+/// barrier when the world has failed; at times they have entered it before. All get the error once, and then all are in
+/// step: no barrier lets a rank pass before all others have entered it.
+pub fn j_barriers_of_the_job_are_in_step_after_a_failure(job: &Job) -> Result<()> {
+    if cannot_compare(job) {
+        return Ok(());
+    }
+    let (me, size) = (job.rank(), job.size());
+    let entered = job.alloc::<u64>(1)?;
+    let is_last = me.0 == size - 1;
+    if me != 0 && !is_last && me.0.is_multiple_of(2) {
+        job.compute(Duration::from_millis(30));
+    }
+    let outcome = if is_last { job.world().allreduce(&[1_u64], Sum).map(drop) } else { job.barrier() };
+    refused(job, outcome, ErrorKind::Disagreement, &["call"]);
+    for round in 1..=4 {
+        if me.0 == round % size {
+            job.compute(Duration::from_millis(20));
+        }
+        entered.set(0, round as u64)?;
+        job.barrier()?;
+        for other in Rank::all(size) {
+            let mut read = [0];
+            job.get(entered.on(other), &mut read)?;
+            assert!(read[0] >= round as u64, "{other} has not entered barrier {round}: {read:?}");
+        }
+    }
+    refused(job, job.world().barrier(), ErrorKind::Disagreement, &["has failed", "job.barrier"]);
+    calls_of_the_job_still_meet(job)
+}
+
 /// Returns true if members cannot read each other's words.
 fn cannot_compare(job: &Job) -> bool {
     is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some()
@@ -319,24 +350,44 @@ pub fn j_fuzzy_barriers_beside_other_calls(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Members start a chunked plan with different numbers of values, in as many pieces or in more. The member that
-/// receives something from one with another number gets an error.
+/// Rank 0 starts a chunked plan with another number of values than the others, in as many chunks or in more. No member
+/// that receives anything of rank 0 in that start returns it, and all members get an error, wherever the chunks run.
 pub fn j_chunked_starts_of_different_lengths_get_errors(job: &Job) -> Result<()> {
-    if may_be_helped(job) || cannot_compare(job) {
-        return Ok(()); // there the steps of plans carry no tags
+    const ROOM: usize = 10;
+    if cannot_compare(job) {
+        return Ok(()); // there members do not read the tags of each other's starts
     }
-    let me = job.rank();
-    for (most, least) in [(11, 10), (20, 10), (13, 12)] {
+    let (me, size, last) = (job.rank(), job.size(), Rank(job.size() - 1));
+    let lengths = [(9, 10), (10, 9), (11, 10), (20, 10), (10, 20), (13, 12), (30, 1)];
+    for (number, (odd, others)) in lengths.into_iter().cycle().take(4 * lengths.len()).enumerate() {
         let part = job.world().split(0)?;
-        let mut plan = part.allreduce_init::<u64>(10, Sum)?.chunked()?;
-        for _ in 0..3 {
-            plan.start(vec![1; 30])?;
-            assert_eq!(plan.wait()?, vec![job.size() as u64; 30]);
+        let which = number / lengths.len();
+        let (blocks, plan) = match which {
+            0 => (1, part.allreduce_init::<u64>(ROOM, Sum)?),
+            1 => (1, part.bcast_init::<u64>(ROOM, last)?),
+            2 => (1, part.reduce_init::<u64>(ROOM, Sum, Rank(0))?),
+            _ => (size, part.alltoall_init::<u64>(ROOM)?),
+        };
+        let mut plan = plan.chunked()?;
+        for length in [30, 7] {
+            plan.start(vec![1; length * blocks])?;
+            let expected = if which == 0 || which == 2 && me == 0 { size as u64 } else { 1 };
+            assert_eq!(plan.wait()?, vec![expected; length * blocks]);
         }
         job.barrier()?;
-        let outcome =
-            plan.start(vec![1; if me == 0 { most } else { least }]).and_then(|()| plan.wait()).map(drop);
-        refused(job, outcome, ErrorKind::Disagreement, &[]);
+        let length = if me == 0 { odd } else { others };
+        let outcome = plan.start(vec![1; length * blocks]).and_then(|()| plan.wait());
+        // These receive nothing, or nothing of rank 0, and may return before rank 0 has started.
+        if me != 0
+            && (which == 1 || which == 2)
+            && let Ok(values) = &outcome
+        {
+            assert_eq!(*values, vec![1; length]);
+        } else {
+            refused(job, outcome, ErrorKind::Disagreement, &[]);
+        }
+        job.barrier()?; // by now every member that was waiting has an error
+        refused(job, part.barrier(), ErrorKind::Disagreement, &["has failed"]);
         drop(plan);
         job.barrier()?;
     }

@@ -435,6 +435,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=5 nonblocking_collectives::j_dropped_calls_outlive_their_communicator;
             Everywhere "J" 2..=5 nonblocking_collectives::j_outstanding_calls_of_many_kinds;
             Everywhere "J" 1..=5 vector_collectives::j_nonblocking_blocks_of_different_lengths;
+            Everywhere "J" 1..=5 vector_collectives::j_results_take_the_place_of_blocks;
             Everywhere "J" 1..=3 vector_collectives::j_counts_beyond_memory_are_refused;
             Everywhere "J" 2..=3 vector_collectives::j_block_lengths_that_disagree_get_errors;
             Everywhere "J" 1..=5 vector_collectives::j_planned_blocks_of_different_lengths;

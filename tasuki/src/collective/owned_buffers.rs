@@ -4,6 +4,7 @@ use crate::collective::exchange_buffers::equal_ends;
 use crate::collective::reduce_buffers::check_room;
 use crate::collective::{Blocks, Data, OwnedValues, Uneven};
 use crate::engine::Cause;
+use crate::message::RequestValues;
 use crate::{Communicator, Member, Pod, Result};
 use tasuki_collective::{BlockLengths, Neighbourhood as NeighbourBlocks, StartedCollective, allocate, reuse};
 use tasuki_core::queue::reduction::BoxedOperation;
@@ -331,7 +332,7 @@ impl<T: Pod + Send + Sync, const N: usize> OwnedScatterTarget<T> for [T; N] {
     }
 
     fn output(block: Vec<T>) -> [T; N] {
-        OwnedValues::from_vec(block)
+        RequestValues::from_vec(block)
     }
 }
 

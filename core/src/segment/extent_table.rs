@@ -114,9 +114,12 @@ impl ExtentTable {
         let is_stale = was_here && here.is_none();
         let before =
             || self.extent(self.granule((offset / GRANULE).checked_sub(1)?).load(Ordering::Acquire)).info();
-        let near = if was_here { here } else { before() };
-        let near = near.filter(|near| near.start <= offset);
-        let registration = near.map(|near| (address - offset + near.start, near.len));
+        let near = match was_here {
+            true => here.filter(|here| here.start <= offset),
+            false => before().filter(|before| before.start.checked_add(before.len) == Some(offset)),
+        };
+        let to_address = address.wrapping_sub(offset);
+        let registration = near.map(|near| (to_address.wrapping_add(near.start), near.len));
         lookup_error(address, bytes, is_stale, registration)
     }
 

@@ -260,8 +260,8 @@ impl Worker {
         }
         let name = calls.table.get(call.handler).map_or("", |entry| entry.name);
         // The panic hook has printed a panic.
-        let is_told = wants_reply || has_effects || has_panicked;
-        let level = if is_told { LogLevel::Info } else { LogLevel::Warn };
+        let is_reported = wants_reply || has_effects || has_panicked;
+        let level = if is_reported { LogLevel::Info } else { LogLevel::Warn };
         self.log().say(level, format_args!("handler {name:?}, called by rank {}: {cause}", call.peer));
         if has_effects || !wants_reply {
             self.fail_call(calls, (call.peer, call.handler), effects, cause);

@@ -682,7 +682,7 @@ impl Communicator {
                 self.worker().pause();
             }
             let first = "the call of another member has ended with an error".into();
-            let cause = Cause::CommunicatorFailed { first, kind: ErrorKind::PeerFailed };
+            let cause = Cause::CommunicatorFailed { first, kind: ErrorKind::PeerFailed, peer: None };
             return self.worker().fault(cause, call);
         }
         error.in_outer_call(call())

@@ -24,7 +24,7 @@ mod one_call;
 mod plan;
 mod quiesce;
 
-pub use blocking::vector::{BlockLengths, allocate};
+pub use blocking::vector::{BlockLengths, allocate, reuse};
 pub use communicator::Communicator;
 pub use failure::job_call::{JobCall, JobCallSignature};
 pub use fuzzy_barrier::{FUZZY_MAX, FuzzyBarrier};

@@ -1,5 +1,6 @@
 //! Communicators: ordered groups of ranks with a message space of their own.
 
+use crate::data::RequestValues;
 use crate::engine::Cause;
 use crate::member::{about, place_of};
 use crate::message::request::{RecvRequest, SendRequest, receive_vec};
@@ -209,20 +210,26 @@ impl Communicator {
         self.limit.map(|limit| self.messages().worker().limited(limit))
     }
 
-    /// Begins a send of `values`. The request's wait, or `.await`, returns them; the slot is busy until then.
+    /// Begins a send of `values`, a number, an array or a vector ([`RequestValues`]). The request's wait, or `.await`,
+    /// returns them; the slot is busy until then.
     ///
     /// Does not wait; [who makes progress](crate::engine#progress). The messages of a slot arrive in the order in
     /// which they were begun. Errors of this call: the slot is busy or out of range; there is no such rank. The wait
     /// reports all other errors. Cost: that of [`Communicator::send`], and a heap allocation if the message cannot be
     /// sent at once.
-    pub fn isend<T: Pod>(&self, values: Vec<T>, to: impl Peer, slot: Slot) -> Result<SendRequest<T>> {
+    pub fn isend<D: RequestValues>(
+        &self,
+        values: D,
+        to: impl Peer,
+        slot: Slot,
+    ) -> Result<SendRequest<D::Value, D>> {
         let place = place_of(self.messages(), to, "isend")?;
         SendRequest::new(self.messages(), values, place, slot).map_err(|error| about(to, error))
     }
 
-    /// Begins a receive into `values`, whose length is the room for the message. The request's wait, or `.await`,
-    /// returns them, shortened to the length of the message; the slot is busy until then. To receive into the same
-    /// vector again, `resize` it first.
+    /// Begins a receive into `values`, a number, an array or a vector ([`RequestValues`]), whose length is the room for
+    /// the message. The request's wait, or `.await`, returns them, a vector shortened to the length of the message; the
+    /// slot is busy until then. To receive into the same vector again, `resize` it first.
     ///
     /// ```
     /// use tasuki::{Request, Slot};
@@ -238,7 +245,12 @@ impl Communicator {
     /// Does not wait; [who makes progress](crate::engine#progress). Dropping the request withdraws the receive
     /// and loses no message ([`RecvRequest`]). Errors of this call: those of [`Communicator::isend`]. Later errors:
     /// those of [`Communicator::recv`]. Cost: that of a receive, and a heap allocation for more than 48 bytes.
-    pub fn irecv<T: Pod>(&self, values: Vec<T>, from: impl Peer, slot: Slot) -> Result<RecvRequest<T>> {
+    pub fn irecv<D: RequestValues>(
+        &self,
+        values: D,
+        from: impl Peer,
+        slot: Slot,
+    ) -> Result<RecvRequest<D::Value, D>> {
         let place = place_of(self.messages(), from, "irecv")?;
         RecvRequest::new(self.messages(), values, place, slot).map_err(|error| about(from, error))
     }
@@ -347,11 +359,16 @@ impl Communicator {
 
     /// Returns the member that is the root. `call` names the call.
     #[inline]
-    pub(crate) fn root(&self, root: impl Peer, call: &'static str) -> Result<Member> {
+    pub(crate) fn root<P: Peer>(&self, root: P, call: &'static str) -> Result<Member> {
         let refused = |cause| self.refused(cause, call);
-        root.member(self.messages()).map_err(refused)?.ok_or_else(|| {
+        let member = root.member(self.messages()).map_err(refused)?.ok_or_else(|| {
             refused(Cause::Argument("the root is None: a collective call needs a member as its root".into()))
-        })
+        })?;
+        // A rank of a communicator of all ranks, which has its own number as a member.
+        if !P::IS_MEMBER && member.index() >= self.size() {
+            return Err(refused(Cause::NoSuchRank { rank: member.place(), size: self.size() }));
+        }
+        Ok(member)
     }
 
     /// Refuses a collective call because of its arguments. The communicator fails on all members.

@@ -76,7 +76,30 @@ pub trait Data: sealed::SealedData {
 /// })?;
 /// # Ok::<(), tasuki::Error>(())
 /// ```
-pub trait OwnedValues: Data<Value: Send + Sync> + Sized + Send + 'static {
+pub trait OwnedValues: RequestValues + Data<Value: Send + Sync> + Send {}
+
+impl<T: Pod + Send + Sync> OwnedValues for Vec<T> {}
+
+impl<T: Pod + Send + Sync, const N: usize> OwnedValues for [T; N] {}
+
+/// [`Data`] that a nonblocking send or receive owns until it is complete: a number, an array or a vector, which comes
+/// back. A vector that has received becomes as long as the message; a number and an array keep what no value has
+/// replaced.
+///
+/// ```
+/// use tasuki::{Request, Slot};
+/// tasuki::local(2, |job| {
+///     let (world, next, previous) = (job.world(), job.rank_after(1), job.rank_after(-1));
+///     let (mut number, mut array) = (world.isend(7, next, Slot(0))?, world.isend([1.5, 2.5], next, Slot(1))?);
+///     assert_eq!(world.irecv(0, previous, Slot(0))?.wait()?.0, 7);
+///     let (got, received) = world.irecv([0.0; 3], previous, Slot(1))?.wait()?;
+///     assert_eq!((got, received.count), ([1.5, 2.5, 0.0], 2));
+///     assert_eq!((number.wait()?, array.wait()?), (7, [1.5, 2.5]));
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub trait RequestValues: Data + Sized + 'static {
     /// The values as a vector.
     #[doc(hidden)]
     fn into_vec(self) -> Vec<Self::Value>;
@@ -84,19 +107,33 @@ pub trait OwnedValues: Data<Value: Send + Sync> + Sized + Send + 'static {
     /// The values of a vector that has as many values as this type.
     #[doc(hidden)]
     fn from_vec(values: Vec<Self::Value>) -> Self;
+
+    /// Such values, of which a message has filled the first `count`.
+    #[doc(hidden)]
+    fn received(values: Vec<Self::Value>, _count: usize) -> Self {
+        Self::from_vec(values)
+    }
 }
 
-impl<T: Pod + Send + Sync> OwnedValues for Vec<T> {
+impl<T: Pod> RequestValues for Vec<T> {
+    #[inline(always)]
     fn into_vec(self) -> Vec<T> {
         self
     }
 
+    #[inline(always)]
     fn from_vec(values: Vec<T>) -> Vec<T> {
+        values
+    }
+
+    #[inline(always)]
+    fn received(mut values: Vec<T>, count: usize) -> Vec<T> {
+        values.truncate(count);
         values
     }
 }
 
-impl<T: Pod + Send + Sync, const N: usize> OwnedValues for [T; N] {
+impl<T: Pod, const N: usize> RequestValues for [T; N] {
     fn into_vec(self) -> Vec<T> {
         self.to_vec()
     }
@@ -151,7 +188,7 @@ impl<T: Pod, const N: usize> Data for [T; N] {
     slice_data! { [T; N], <[T; N]>::clone }
 }
 
-/// Implements `Data` and `OwnedValues` for types of which one value is data.
+/// Implements `Data`, `RequestValues` and `OwnedValues` for types of which one value is data.
 macro_rules! single_value_data {
     ($([$($generic:tt)*] $type:ty $(where $bound:ty)?;)*) => {$(
         impl<$($generic)*> $crate::collective::Data for $type $(where $bound: $crate::Pod + Send + Sync)? {
@@ -181,7 +218,9 @@ macro_rules! single_value_data {
 
         impl<$($generic)*> $crate::data::sealed::SealedData for $type {}
 
-        impl<$($generic)*> $crate::collective::OwnedValues for $type $(where $bound: $crate::Pod + Send + Sync)? {
+        impl<$($generic)*> $crate::collective::OwnedValues for $type $(where $bound: $crate::Pod + Send + Sync)? {}
+
+        impl<$($generic)*> $crate::message::RequestValues for $type $(where $bound: $crate::Pod + Send + Sync)? {
             fn into_vec(self) -> Vec<$type> {
                 vec![self]
             }

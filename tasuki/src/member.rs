@@ -231,8 +231,17 @@ mod tests {
                 let expected = "there is no member 9: the members are 0 to 1";
                 assert!(text.ends_with(expected), "{number}: {text}");
             }
-            let text = world.send(&[1_u64], rank, slot).expect_err("there is no such rank").headline();
-            assert!(text.ends_with("there is no rank 9: the ranks are 0 to 1"), "{text}");
+            let of_ranks = [
+                world.send(&[1_u64], rank, slot),
+                world.dup()?.bcast(&mut 1_u64, rank),
+                world.dup()?.gather(&1_u64, Some(rank)).map(drop),
+                world.dup()?.iscatter(vec![1_u64], 1, rank).map(drop),
+                world.dup()?.reduce_init::<u64>(1, Sum, rank).map(drop),
+            ];
+            for (number, outcome) in of_ranks.into_iter().enumerate() {
+                let text = outcome.expect_err("there is no such rank").headline();
+                assert!(text.ends_with("there is no rank 9: the ranks are 0 to 1"), "{number}: {text}");
+            }
             job.barrier()
         };
         local(2, app).map(drop)

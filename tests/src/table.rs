@@ -59,6 +59,7 @@ macro_rules! each_case {
             Everywhere "B11" 2..=8 failed_operations::b11_others_do_not_inherit_a_failure;
             Everywhere "B11" 2..=8 failed_operations::b11_a_reported_failure_still_stops_successors;
             Everywhere "B11" 2..=3 failed_operations::b11_many_failures;
+            Everywhere "B11" 1..=3 failed_operations::b11_errors_name_the_call_and_the_array;
             Everywhere "B12" 1..=3 copies::b12_overlap_moves_as_memmove;
             Everywhere "C1" 1..=3 atomics::c1_add;
             Everywhere "C2" 1..=3 atomics::c2_compare_swap;
@@ -183,6 +184,7 @@ macro_rules! each_case {
             Everywhere "G9" 2..=2 messages::g9_six_hundred_receives;
             Everywhere "G9" 1..=2 message_requests::g9_thousands_in_flight;
             Everywhere "G11" 1..=4 message_requests::g11_waits_by_peer_and_slot;
+            Everywhere "G11" 1..=4 message_requests::g11_numbers_and_arrays_come_back;
             Everywhere "G11" 1..=4 message_requests::g11_scopes_of_job_memory;
             Everywhere "G11" 2..=3 message_requests::g11_long_job_messages_are_whole;
             Everywhere "G14" 2..=2 messages::g14_head_to_head;
@@ -306,6 +308,7 @@ macro_rules! each_case {
             Everywhere "G12" 1..=4 call_forms::g12_room_for_blocks_of_another_length_is_refused;
             Everywhere "J" 1..=5 call_forms::j_nonblocking_calls_of_every_form;
             Everywhere "J" 2..=3 call_forms::j_forms_that_are_different_calls_get_errors;
+            Everywhere "J" 2..=3 call_forms::j_errors_of_different_calls_name_the_types;
             Everywhere "G1" 2..=3 call_forms::g1_messages_of_every_form;
             Everywhere "G1" 1..=4 messages::g1_members_send_and_receive_at_once;
             Everywhere "G13" 1..=4 collectives::g13_duplicates_have_messages_of_their_own;
@@ -436,6 +439,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=5 nonblocking_collectives::j_dropped_calls_outlive_their_communicator;
             Everywhere "J" 2..=5 nonblocking_collectives::j_outstanding_calls_of_many_kinds;
             Everywhere "J" 1..=5 vector_collectives::j_nonblocking_blocks_of_different_lengths;
+            Everywhere "J" 1..=5 vector_collectives::j_results_take_the_place_of_blocks;
             Everywhere "J" 1..=3 vector_collectives::j_counts_beyond_memory_are_refused;
             Everywhere "J" 2..=3 vector_collectives::j_block_lengths_that_disagree_get_errors;
             Everywhere "J" 1..=5 vector_collectives::j_planned_blocks_of_different_lengths;

@@ -19,11 +19,16 @@ use tasuki_core::segment::check_available;
 const CHECKED_BYTES_MIN: u64 = 1 << 30;
 
 impl Communicator {
-    /// Gathers all members' blocks of `values` on the root. Returns them there, in the order of members, with the end
-    /// of each block; None on the other members.
-    pub fn gather_v<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<(Vec<T>, Vec<usize>)>> {
+    /// Gathers all members' blocks of `values` on the root, in what `room` returns. Returns it there, in the order of
+    /// members, with the end of each block; None on the other members.
+    pub fn gather_v<T: Pod, R: AsMut<[T]>>(
+        &self,
+        values: &[T],
+        root: Rank,
+        room: impl FnOnce(usize) -> Result<R, Cause>,
+    ) -> Result<Option<(R, Vec<usize>)>> {
         let blocks = || Ok(self.gather_v_blocks(values.len(), root));
-        let all = self.exchange_blocks(VectorCall::GatherV, values, root, blocks, allocate)?;
+        let all = self.exchange_blocks(VectorCall::GatherV, values, root, blocks, room)?;
         Ok((self.rank() == root).then_some(all))
     }
 
@@ -41,17 +46,27 @@ impl Communicator {
         self.exchange_blocks(VectorCall::ScatterV, values, root, blocks, room).map(|(block, _)| block)
     }
 
-    /// Gathers all members' blocks of `values` on all members. Returns them with the end of each.
-    pub fn allgather_v<T: Pod>(&self, values: &[T]) -> Result<(Vec<T>, Vec<usize>)> {
+    /// Gathers all members' blocks of `values` on all members, in what `room` returns. Returns it with the end of each
+    /// block.
+    pub fn allgather_v<T: Pod, R: AsMut<[T]>>(
+        &self,
+        values: &[T],
+        room: impl FnOnce(usize) -> Result<R, Cause>,
+    ) -> Result<(R, Vec<usize>)> {
         let blocks = || Ok(self.allgather_v_blocks(values.len()));
-        self.exchange_blocks(VectorCall::AllgatherV, values, Rank(0), blocks, allocate)
+        self.exchange_blocks(VectorCall::AllgatherV, values, Rank(0), blocks, room)
     }
 
-    /// Sends each member its block of `values`, whose ends are `ends`. Returns the blocks for this member, and their
-    /// ends.
-    pub fn alltoall_v<T: Pod>(&self, values: &[T], ends: &[usize]) -> Result<(Vec<T>, Vec<usize>)> {
+    /// Sends each member its block of `values`, whose ends are `ends`, and receives the blocks for this member into what
+    /// `room` returns. Returns it, and the ends of the blocks in it.
+    pub fn alltoall_v<T: Pod, R: AsMut<[T]>>(
+        &self,
+        values: &[T],
+        ends: &[usize],
+        room: impl FnOnce(usize) -> Result<R, Cause>,
+    ) -> Result<(R, Vec<usize>)> {
         let blocks = || self.alltoall_v_blocks(values.len(), ends);
-        self.exchange_blocks(VectorCall::AlltoallV, values, Rank(0), blocks, allocate)
+        self.exchange_blocks(VectorCall::AlltoallV, values, Rank(0), blocks, room)
     }
 
     /// Sends each neighbour its blocks of `values`, and receives theirs into what `room` returns. Returns it, and the
@@ -243,6 +258,15 @@ fn block_ranges(ends: &[usize], values: usize) -> Result<Vec<Range<usize>>, Caus
 /// memory.
 pub fn allocate<T: Pod>(count: usize) -> Result<Vec<T>, Cause> {
     check_room::<T>(count).map(|()| vec![T::zeroed(); count])
+}
+
+/// Makes `memory` room for `count` values, as [`allocate`] does. It is allocated anew only if it has less room.
+pub fn reuse<T: Pod>(mut memory: Vec<T>, count: usize) -> Result<Vec<T>, Cause> {
+    if memory.capacity() < count {
+        return allocate(count);
+    }
+    memory.resize(count, T::zeroed());
+    Ok(memory)
 }
 
 /// Returns an error unless there is memory for so many values.

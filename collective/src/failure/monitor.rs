@@ -195,6 +195,15 @@ pub(crate) trait EndsWithCommunicator: Send + Sync + fmt::Debug {
     fn abandon(self: Arc<Self>);
 }
 
+/// The first failure of a communicator.
+#[derive(Debug)]
+struct FirstFailure {
+    text: String,
+    reason: FailureReason,
+    /// The rank of the job on which it happened, if that is known and is not this one.
+    rank: Option<Rank>,
+}
+
 /// A communicator's failure, as one member knows it.
 #[derive(Debug)]
 pub(crate) struct FailureMonitor {
@@ -212,7 +221,7 @@ pub(crate) struct FailureMonitor {
     /// True once it has failed and the nonblocking calls that were under way have ended.
     has_ended: AtomicBool,
     /// The first failure, once it was looked for.
-    first_failure: OnceLock<(String, FailureReason)>,
+    first_failure: OnceLock<FirstFailure>,
     /// True if the ranks of the job read each other's words.
     pub(super) reads_words: bool,
     /// All calls of this member.
@@ -349,26 +358,29 @@ impl FailureMonitor {
     #[cold]
     pub(crate) fn failure(&self) -> Cause {
         self.is_told.store(true, Ordering::Relaxed);
-        let (first, reason) = self.first_failure();
-        Cause::CommunicatorFailed { first: first.clone(), kind: reason.kind() }
+        let FirstFailure { text, reason, rank } = self.first_failure();
+        let peer = if let FailureReason::Left(rank) = reason { Some(*rank) } else { *rank };
+        Cause::CommunicatorFailed { first: text.clone(), kind: reason.kind(), peer }
     }
 
-    fn first_failure(&self) -> &(String, FailureReason) {
+    fn first_failure(&self) -> &FirstFailure {
         self.first_failure.get_or_init(|| self.find_first_failure())
     }
 
     /// Reads the records of all members.
-    fn find_first_failure(&self) -> (String, FailureReason) {
+    fn find_first_failure(&self) -> FirstFailure {
         let name = self.current_call.communicator_name();
         let all = (0..self.members.len()).filter_map(|member| Some((self.record_of(member)?, member)));
         let Some((record, member)) = all.min_by_key(|(record, member)| (record.when_ns, *member)) else {
             let (cell, initial) = &self.notice;
             let reason = FailureReason::in_notice(cell.read(&*self.fabric).wrapping_sub(*initial));
-            return (format!("a call on {name} has failed on another member: {reason}"), reason);
+            let text = format!("a call on {name} has failed on another member: {reason}");
+            return FirstFailure { text, reason, rank: None };
         };
         let call = self.text_of(CallWord::from_bits(record.call));
         let (rank, reason) = (self.members[member].rank, FailureReason::from_words(record.reason));
-        (format!("{call} failed on rank {rank}: {reason}"), reason)
+        let text = format!("{call} failed on rank {rank}: {reason}");
+        FirstFailure { text, reason, rank: (member != self.me).then_some(rank) }
     }
 
     fn record_of(&self, member: usize) -> Option<FailureRecord> {
@@ -454,16 +466,14 @@ impl FailureMonitor {
         }
         let given_up = |member: usize| {
             let call = CallWord::from_bits(self.record_of(member)?.call).job_call()?;
-            Some(format!(
-                "{}() has reached its time limit on rank {}",
-                call.name(),
-                self.members[member].rank
-            ))
+            let rank = self.members[member].rank;
+            let text = format!("{}() has reached its time limit on rank {rank}", call.name());
+            Some((text, (member != self.me).then_some(rank)))
         };
-        let first = (0..self.members.len()).find_map(given_up);
-        let first = first
-            .unwrap_or_else(|| "a barrier or an allocation of the job has reached its time limit".into());
-        Some(Cause::CommunicatorFailed { first, kind: ErrorKind::PeerFailed })
+        let (first, peer) = (0..self.members.len()).find_map(given_up).unwrap_or_else(|| {
+            ("a barrier or an allocation of the job has reached its time limit".into(), None)
+        });
+        Some(Cause::CommunicatorFailed { first, kind: ErrorKind::PeerFailed, peer })
     }
 
     /// Records the failure, and raises the notices of the other members by `amount`, unless that is 0.
@@ -477,7 +487,8 @@ impl FailureMonitor {
             line.write(LinePayload::of(&record), WRITTEN);
         } else {
             let call = self.text_of(call);
-            let _ = self.first_failure.set((format!("{call} failed on this rank: {reason}"), reason));
+            let text = format!("{call} failed on this rank: {reason}");
+            let _ = self.first_failure.set(FirstFailure { text, reason, rank: None });
         }
         self.has_failed.store(true, Ordering::Relaxed);
         self.is_told.store(true, Ordering::Relaxed); // the call that has failed tells the program
@@ -503,7 +514,7 @@ impl FailureMonitor {
         let calls = [JobCall::Barrier, JobCall::Alloc]
             .map(|call| CallSignature::of_named(CallWord::of_job_call(call)));
         self.is_failed()
-            && matches!(self.first_failure(), (_, FailureReason::Waits(_, theirs, ours))
+            && matches!(&self.first_failure().reason, FailureReason::Waits(_, theirs, ours)
                 if calls.contains(theirs) || calls.contains(ours))
     }
 

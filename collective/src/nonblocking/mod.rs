@@ -197,6 +197,7 @@ impl Communicator {
         name: Arc<str>,
     ) -> Arc<Task> {
         let (plans, scheduled) = (self.plans().clone(), Arc::downgrade(scheduled));
+        let of_communicator = self.name().to_string();
         let steps = |peers: Arc<CallChannel>| {
             async move {
                 let group = &plans.group;
@@ -205,7 +206,8 @@ impl Communicator {
                 let schedule = schedules.all[0].clone();
                 let part = schedule.part(group.place().index());
                 let plan_kind = PlanKind::NonblockingCalls(schedules);
-                match plans.negotiate(&*peers, (&schedule, kind.of), &part, plan_kind).await? {
+                let text = word_of(&kind).text(&of_communicator).unwrap_or_default();
+                match plans.negotiate(&*peers, (&schedule, kind.of), &part, plan_kind, &text).await? {
                     // Another member is in another call, so this one cannot compile with it.
                     Err(cause @ Cause::Mismatch { .. }) => {
                         Err(group.worker().fault(cause, || "plan()".into()))

@@ -80,7 +80,7 @@ impl Communicator {
         kind: PlanKind,
         call: &dyn Fn() -> String,
     ) -> Result<Result<PreparedPlan, Cause>> {
-        let negotiated = run_now(self.plans().negotiate(&self.channel, schedule, part, kind));
+        let negotiated = run_now(self.plans().negotiate(&self.channel, schedule, part, kind, &call()));
         negotiated.map_err(|error| self.step_failed(error, call))
     }
 }

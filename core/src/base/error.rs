@@ -116,6 +116,8 @@ pub enum Cause {
         address: u64,
         /// The number of bytes.
         bytes: u64,
+        /// Address and bytes of the registration in which the access begins, or behind whose end it is, if it is known.
+        registration: Option<(u64, u64)>,
     },
     /// The registration that the address belonged to was freed.
     Stale {
@@ -214,6 +216,8 @@ pub enum Cause {
         first: String,
         /// The kind of that failure.
         kind: ErrorKind,
+        /// The rank of the job on which it happened, or which had left, if it is known.
+        peer: Option<Rank>,
     },
     /// The buffer for buffered sends (FMPL: spool) has too little space for a message.
     SendBufferFull {
@@ -396,6 +400,7 @@ impl Cause {
             | NotSent { peer }
             | Untaken { peer, .. } => Some(*peer),
             Mismatch { peer, .. } | NoRoomAtPeer { peer, .. } | Disagree { peer, .. } => *peer,
+            CommunicatorFailed { peer, .. } => *peer,
             OperationPanicked { rank } | QueueUnwound { rank } | Failed { rank, .. } => Some(*rank),
             Poisoned { origin, .. } => Some(*origin),
             _ => None,
@@ -426,13 +431,14 @@ impl fmt::Display for Cause {
             StartActive => write!(f, "a start is active, which has not ended"),
             AnotherCall => write!(f, "another thread of this rank is in a collective call"),
             AlreadyReturned { what } => write!(f, "{what} was waited for already, or cancelled"),
-            OutOfRange { address, bytes } => {
-                write!(
-                    f,
-                    "{bytes} bytes at {} are not inside one registration (one array, or other memory that a rank has \
-                     registered)",
-                    Address(*address)
-                )
+            OutOfRange { address, bytes, registration } => {
+                write!(f, "{bytes} bytes at {} are not inside one registration ", Address(*address))?;
+                match registration {
+                    Some((start, len)) => {
+                        write!(f, "(the array or other memory there has {len} bytes at {})", Address(*start))
+                    }
+                    None => f.write_str("(one array, or other memory that a rank has registered)"),
+                }
             }
             Stale { address } => write!(f, "the memory at {} was freed", Address(*address)),
             Misaligned { address, align } => {
@@ -589,16 +595,18 @@ impl Error {
         }
     }
 
-    /// Returns `hidden`, if this is an error of the program whose text contains the cause of `hidden`.
+    /// Returns `hidden`, if this is an error of the program whose text is that of `hidden`, of whatever call: rank, call
+    /// and cause, and nothing before or behind them but notes. An error that quotes `hidden` is the program's own.
     pub(crate) fn reveal(&self, hidden: &Error) -> Option<Error> {
         let Cause::Program(text) = self.cause() else { return None };
-        if !text.contains(&hidden.cause().to_string()) {
+        let cause = format!(": {}", hidden.cause());
+        let (call, notes) = text.strip_prefix(&*format!("rank {}: ", hidden.rank()?))?.split_once(&cause)?;
+        if call.contains('\n') || !(notes.is_empty() || notes.starts_with("\n  ")) {
             return None;
         }
         let mut error = hidden.clone();
         error.0.source = self.0.source.clone();
-        let first = text.lines().next().unwrap_or_default();
-        Some(if first == hidden.headline() { error } else { error.note(format!("in {first}")) })
+        Some(if call == hidden.call() { error } else { error.in_outer_call(call.into()) })
     }
 
     /// Adds the call, unless the error names one already: the innermost call is kept.
@@ -642,6 +650,24 @@ impl Error {
                 *other = if own == other { another } else { other };
                 *own = name;
             }
+        }
+        self
+    }
+
+    /// Names the type of this member's values in an error about different calls, which has no room for its name.
+    #[doc(hidden)]
+    pub fn of_values(self, name: &str) -> Error {
+        match self.0.cause {
+            Cause::Mismatch { .. } => self.note(format!("this member's values are of type {name}")),
+            _ => self,
+        }
+    }
+
+    /// Names the program's call in place of the operation in it, whose arguments are those of the call.
+    #[doc(hidden)]
+    pub fn called(mut self, name: &str) -> Error {
+        if let Some(arguments) = self.0.call.find('(') {
+            self.0.call.replace_range(..arguments, name);
         }
         self
     }

@@ -1,5 +1,6 @@
 //! The failures of other ranks that calls of a rank have returned. The program may return one of them in an error that
-//! hides it, as those of the crate anyhow do, which tell neither their type nor their source. The text shows it.
+//! hides it, as those of the crate anyhow do, which tell neither their type nor their source: their text is that of the
+//! failure. An error that adds something has the failure as its source, or is the program's own.
 
 use crate::base::{Cause, Error, ErrorKind};
 use std::collections::VecDeque;
@@ -50,11 +51,15 @@ mod tests {
         let hidden = given.reveal(Error::program(format!("{text}\n  hint: see there")));
         assert_eq!((hidden.cause(), &*hidden.headline()), (&died(Rank(1)), text));
         assert!(!hidden.to_string().contains("\n  in "), "{hidden}");
-        let in_context = given.reveal(Error::program(format!("the row: {text}")));
-        assert_eq!(in_context.cause(), &died(Rank(1)));
-        assert!(in_context.to_string().contains(&format!("\n  in the row: {text}")), "{in_context}");
-        for others in ["no bread", "the global address is null"] {
-            assert_eq!(given.reveal(Error::program(others)).kind(), ErrorKind::Program);
+        // A call has named itself in the error after it was kept.
+        let in_call = given.reveal(Error::program("rank 0: step(3): rank 1 died (signal 9) 2ms ago"));
+        assert_eq!((in_call.cause(), in_call.call()), (&died(Rank(1)), "step(3)"));
+        assert!(in_call.to_string().contains("\n  in its step job.barrier()\n"), "{in_call}");
+        // Errors of the program's own, some of which quote a failure.
+        let quoted =
+            [format!("no bread ({text})"), format!("{text}, and no bread"), format!("{text}\nno bread")];
+        for other in quoted.iter().map(|text| &**text).chain(["no bread", "the global address is null"]) {
+            assert_eq!(given.reveal(Error::program(other)).kind(), ErrorKind::Program, "{other}");
         }
         for _ in 0..KEPT {
             given.keep(&Error::new(Cause::JobOver));

@@ -41,7 +41,7 @@ impl Poison {
             Cause::Failed { rank, ref cause } => return Poison::of(cause, rank),
             Cause::NullAddress => (NULL, [0, 0]),
             Cause::NoSuchRank { rank, size } => (NO_RANK, [rank.0 as u64, size as u64]),
-            Cause::OutOfRange { address, bytes } => (RANGE, [address, bytes]),
+            Cause::OutOfRange { address, bytes, .. } => (RANGE, [address, bytes]),
             Cause::Stale { address } => (STALE, [address, 0]),
             Cause::Misaligned { address, align } => (MISALIGNED, [address, align as u64]),
             Cause::SignalMemory { address } => (SIGNAL_MEMORY, [address, 0]),
@@ -72,7 +72,7 @@ impl Poison {
         let cause = match self.kind {
             NULL => Cause::NullAddress,
             NO_RANK => Cause::NoSuchRank { rank: Rank(first as usize), size: second as usize },
-            RANGE => Cause::OutOfRange { address: first, bytes: second },
+            RANGE => Cause::OutOfRange { address: first, bytes: second, registration: None },
             STALE => Cause::Stale { address: first },
             MISALIGNED => Cause::Misaligned { address: first, align: second as usize },
             SIGNAL_MEMORY => Cause::SignalMemory { address: first },
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn poison_keeps_cause_and_origin_when_forwarded() {
-        let cause = Cause::OutOfRange { address: 77, bytes: 8 };
+        let cause = Cause::OutOfRange { address: 77, bytes: 8, registration: None };
         let first = Poison::of(&cause, Rank(3));
         let again = Poison::of(&first.cause(), Rank(9));
         assert_eq!(again, first, "a rank that only forwards the failure is not its origin");

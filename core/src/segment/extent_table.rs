@@ -70,7 +70,7 @@ impl ExtentTable {
             let kind = if host == 0 { Kind::Job } else { Kind::Program(host + inside) };
             return Ok(ExtentLocation { start, len, kind, extent: number });
         }
-        Err(lookup_error(address, bytes, number != 0 && info.is_none()))
+        Err(self.outside(info, number != 0, offset, bytes, address))
     }
 
     /// Returns true if one live registration of job memory contains all of `offset .. offset + bytes`. Cheaper than
@@ -97,8 +97,30 @@ impl ExtentTable {
         if self.find(offset, bytes, address)? == *place {
             Ok(section)
         } else {
-            Err(lookup_error(address, bytes, true))
+            Err(lookup_error(address, bytes, true, None))
         }
+    }
+
+    /// The error of an access that is not inside the registration `here` of its granule.
+    #[cold]
+    fn outside(
+        &self,
+        here: Option<ExtentInfo>,
+        was_here: bool,
+        offset: u64,
+        bytes: u64,
+        address: u64,
+    ) -> Cause {
+        let is_stale = was_here && here.is_none();
+        let before =
+            || self.extent(self.granule((offset / GRANULE).checked_sub(1)?).load(Ordering::Acquire)).info();
+        let near = match was_here {
+            true => here.filter(|here| here.start <= offset),
+            false => before().filter(|before| before.start.checked_add(before.len) == Some(offset)),
+        };
+        let to_address = address.wrapping_sub(offset);
+        let registration = near.map(|near| (to_address.wrapping_add(near.start), near.len));
+        lookup_error(address, bytes, is_stale, registration)
     }
 
     /// Writes the number of an extent into the map for all granules of a range.
@@ -125,11 +147,11 @@ impl ExtentTable {
 }
 
 #[cold]
-fn lookup_error(address: u64, bytes: u64, stale: bool) -> Cause {
+fn lookup_error(address: u64, bytes: u64, stale: bool, registration: Option<(u64, u64)>) -> Cause {
     match address {
         0 => Cause::NullAddress,
         _ if stale => Cause::Stale { address },
-        _ => Cause::OutOfRange { address, bytes },
+        _ => Cause::OutOfRange { address, bytes, registration },
     }
 }
 

@@ -365,9 +365,21 @@ mod tests {
         let start = registry.allocate_symmetric(100).unwrap().unwrap();
         let find = |offset, bytes| registry.extent_table.find(offset, bytes, offset);
         assert!(find(start, 100).is_ok() && find(start + 99, 1).is_ok());
-        for (offset, bytes) in [(start, 101), (start + 100, 1), (start - 1, 1), (start + 99, u64::MAX)] {
-            assert_eq!(find(offset, bytes), Err(Cause::OutOfRange { address: offset, bytes }));
+        let registration = Some((start, 100));
+        for (offset, bytes, registration) in [
+            (start, 101, registration),
+            (start + 100, 1, registration),
+            (start + 1000, 1, registration),
+            (start - 1, 1, None),
+            (start + 99, u64::MAX, registration),
+        ] {
+            let out = Cause::OutOfRange { address: offset, bytes, registration };
+            assert_eq!(find(offset, bytes), Err(out));
         }
+        let whole = registry.allocate_symmetric(GRANULE).unwrap().unwrap();
+        let end = whole + GRANULE;
+        let out = Cause::OutOfRange { address: end, bytes: 8, registration: Some((whole, GRANULE)) };
+        assert_eq!(find(end, 8), Err(out), "the end is in the next granule");
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl PostedRequest {
         match reply.status {
             DONE => {}
             STALE => return Some(Err(Cause::Stale { address })),
-            _ => return Some(Err(Cause::OutOfRange { address, bytes })),
+            _ => return Some(Err(Cause::OutOfRange { address, bytes, registration: None })),
         }
         if self.request.kind == RequestKind::Get {
             let to = self.request.local.wrapping_add(self.moved as usize);

@@ -190,9 +190,11 @@ impl ShmFabric {
                 self.processes.refuse(at.rank());
                 Err(KernelRefusal::Forbidden)
             }
-            Err(CopyRefusal::Fault) => {
-                Err(KernelRefusal::Failed(Cause::OutOfRange { address: at.bits(), bytes: len }))
-            }
+            Err(CopyRefusal::Fault) => Err(KernelRefusal::Failed(Cause::OutOfRange {
+                address: at.bits(),
+                bytes: len,
+                registration: None,
+            })),
             Err(CopyRefusal::Gone) => Err(KernelRefusal::Failed(self.gone(at.rank()))),
         }
     }

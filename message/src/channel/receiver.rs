@@ -227,6 +227,12 @@ impl ChannelReceiver {
         Ok(())
     }
 
+    /// The error of a second [`free`](Receiver::free): the ring was returned.
+    #[cold]
+    pub fn already_freed(&self) -> Error {
+        self.end.fault(Cause::AlreadyReturned { what: "the ring" }, "free")
+    }
+
     /// Ends the channel, and frees the ring, which is `memory`, when the sender is closed. A thread that panics does
     /// not end it: the sender learns of the death of the rank. It may still write into the ring, so that stays until it
     /// is closed.

@@ -7,7 +7,17 @@ use crate::collective::{
 use crate::engine::Cause;
 use crate::message::Peer;
 use crate::reduction::reduce_op::{OnBytes, ReduceOp};
-use crate::{Communicator, Result};
+use crate::{Communicator, Error, Pod, Result};
+use std::any::type_name;
+use tasuki_core::base::ValueKind;
+
+/// Names the type of this member's values in an error about different calls, if it is a type of the program: members tell
+/// each other only that.
+#[cold]
+pub(crate) fn name_type<T: Pod>(error: Error) -> Error {
+    let is_number = ValueKind::of::<T>().class().of_numbers().is_some();
+    if is_number { error } else { error.of_values(type_name::<T>()) }
+}
 
 impl Communicator {
     /// Returns when all members have called it. Everything that any member did before the barrier is visible to all
@@ -70,7 +80,7 @@ impl Communicator {
     /// calls: see [costs](crate::collective#costs).
     pub fn bcast<D: Data + ?Sized>(&self, values: &mut D, root: impl Peer) -> Result<()> {
         let root = self.root(root, "bcast")?;
-        self.inner().bcast(values.values_mut(), root.place())
+        self.inner().bcast(values.values_mut(), root.place()).map_err(name_type::<D::Value>)
     }
 
     /// Combines all members' values in the combining order ([`ReduceOp`]). The root gets the result in the form of its
@@ -104,11 +114,12 @@ impl Communicator {
         let root = self.root(root, "reduce")?;
         let operation = OnBytes::<B::Value, _>::new(operation);
         if self.rank() != root {
-            self.inner().reduce_to(buffers.input(), operation.borrowed(), root.place())?;
-            return Ok(None);
+            let reduced = self.inner().reduce_to(buffers.input(), operation.borrowed(), root.place());
+            return reduced.map(|()| None).map_err(name_type::<B::Value>);
         }
         self.fits(buffers.check(), "reduce")?;
-        buffers.reduce(|values| self.inner().reduce_here(values, operation.borrowed())).map(Some)
+        let reduce = |values: &mut [B::Value]| self.inner().reduce_here(values, operation.borrowed());
+        buffers.reduce(|values| reduce(values).map_err(name_type::<B::Value>)).map(Some)
     }
 
     /// Combines all members' values in the combining order ([`ReduceOp`]). All members get the same result, equal in
@@ -142,7 +153,8 @@ impl Communicator {
     ) -> Result<B::Output> {
         self.fits(buffers.check(), "allreduce")?;
         let operation = OnBytes::<B::Value, _>::new(operation);
-        buffers.reduce(|values| self.inner().allreduce(values, operation.borrowed()))
+        let reduce = |values: &mut [B::Value]| self.inner().allreduce(values, operation.borrowed());
+        buffers.reduce(|values| reduce(values).map_err(name_type::<B::Value>))
     }
 
     /// Gathers all members' values on the root, one block behind the other in the order of the members, and returns
@@ -171,7 +183,7 @@ impl Communicator {
     #[inline]
     pub fn gather<B: GatherBuffers>(&self, block: B, root: impl Peer) -> Result<Option<B::Output>> {
         let root = self.root(root, "gather")?;
-        block.gather(self, root)
+        block.gather(self, root).map_err(name_type::<B::Value>)
     }
 
     /// Scatters the root's values, one block for each member, equal ones or [`Blocks`](crate::Blocks). `own` says where
@@ -206,7 +218,7 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<O::Output> {
         let root = self.root(root, "scatter")?;
-        self.scatter_to(&blocks, own, root)
+        self.scatter_to(&blocks, own, root).map_err(name_type::<B::Value>)
     }
 
     /// Gathers all members' values on every member, one block behind the other in the order of the members, in the form
@@ -227,7 +239,7 @@ impl Communicator {
     /// messages to each member.
     #[inline]
     pub fn allgather<B: GatherBuffers>(&self, block: B) -> Result<B::Output> {
-        block.allgather(self)
+        block.allgather(self).map_err(name_type::<B::Value>)
     }
 
     /// Exchanges one block between each two members. `blocks` are this member's blocks, one for each member. The result
@@ -249,7 +261,7 @@ impl Communicator {
     /// message of one cache line to each member before. Only results that are returned take memory.
     #[inline]
     pub fn alltoall<B: ExchangeBuffers>(&self, blocks: B) -> Result<B::Output> {
-        blocks.alltoall(self)
+        blocks.alltoall(self).map_err(name_type::<B::Value>)
     }
 
     /// Combines all members' values in the combining order ([`ReduceOp`]). `blocks` have one block for each member.
@@ -275,7 +287,10 @@ impl Communicator {
     ) -> Result<B::Output> {
         let operation = OnBytes::<B::Value, _>::new(operation);
         let block_of = |values| values / self.size();
-        blocks.run(block_of, |values, block| self.inner().reduce_scatter(values, block, operation.borrowed()))
+        let reduce = |values: &[B::Value], block: &mut [B::Value]| {
+            self.inner().reduce_scatter(values, block, operation.borrowed())
+        };
+        blocks.run(block_of, |values, block| reduce(values, block).map_err(name_type::<B::Value>))
     }
 
     /// Combines the values of the members from the first to this one, in the combining order ([`ReduceOp`]).
@@ -304,7 +319,8 @@ impl Communicator {
     ) -> Result<B::Output> {
         self.fits(buffers.check(), "scan")?;
         let operation = OnBytes::<B::Value, _>::new(operation);
-        buffers.reduce(|values| self.inner().scan(values, operation.borrowed()))
+        let scan = |values: &mut [B::Value]| self.inner().scan(values, operation.borrowed());
+        buffers.reduce(|values| scan(values).map_err(name_type::<B::Value>))
     }
 
     /// Scans like [`Communicator::scan`], over the members before this one. Returns `None` on the first member, whose
@@ -328,7 +344,8 @@ impl Communicator {
     ) -> Result<Option<B::Output>> {
         self.fits(buffers.check(), "exscan")?;
         let operation = OnBytes::<B::Value, _>::new(operation);
-        let result = buffers.reduce(|values| self.inner().exscan(values, operation.borrowed()))?;
+        let scan = |values: &mut [B::Value]| self.inner().exscan(values, operation.borrowed());
+        let result = buffers.reduce(|values| scan(values).map_err(name_type::<B::Value>))?;
         Ok((self.rank() != 0).then_some(result))
     }
 

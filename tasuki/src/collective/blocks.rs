@@ -6,7 +6,8 @@ use crate::{Error, Pod, Result};
 ///
 /// `&blocks` is an argument of [`alltoall`](crate::Communicator::alltoall), [`scatter`](crate::Communicator::scatter)
 /// and [`neighbor_alltoall`](crate::Cartesian::neighbor_alltoall). These calls, and gathers of [`Uneven`] values,
-/// return the blocks that came. Receivers learn their lengths.
+/// return the blocks that came. Receivers learn their lengths. A result can also go to blocks that are there, whose
+/// memory is used again: `(&blocks, &mut result)`, `(Uneven(&values), &mut result)`.
 ///
 /// ```
 /// use tasuki::Blocks;
@@ -74,6 +75,16 @@ impl<T: Pod> Blocks<T> {
     /// Blocks that a call returns.
     pub(crate) fn of_ends((values, ends): (Vec<T>, Vec<usize>)) -> Blocks<T> {
         Blocks { values, ends }
+    }
+
+    /// Replaces the blocks by those that `exchange` makes of the memory of their values. After an error there are none.
+    pub(crate) fn refill(
+        &mut self,
+        exchange: impl FnOnce(Vec<T>) -> Result<(Vec<T>, Vec<usize>)>,
+    ) -> Result<()> {
+        let (memory, _) = std::mem::take(self).into_parts();
+        *self = Blocks::of_ends(exchange(memory)?);
+        Ok(())
     }
 
     /// The values of a block. Panics if there is no such block, or if its ends are wrong.

@@ -6,7 +6,7 @@ use crate::collective::{Blocks, Data};
 use crate::engine::Cause;
 use crate::message::{Strided, StridedMut};
 use crate::{Communicator, Pod, Result, Zeroable};
-use tasuki_collective::{BlockLengths, Neighbourhood as NeighbourBlocks, allocate};
+use tasuki_collective::{BlockLengths, Neighbourhood as NeighbourBlocks, allocate, reuse};
 
 /// What [`alltoall`](Communicator::alltoall) and exchanges with neighbours ([`Cartesian`](crate::Cartesian),
 /// [`Neighbourhood`](crate::collective::Neighbourhood)) read, and where the result goes.
@@ -16,12 +16,28 @@ use tasuki_collective::{BlockLengths, Neighbourhood as NeighbourBlocks, allocate
 /// | `&values`: equal blocks, one for each member or neighbour | is returned as a vector |
 /// | `(&values, &mut result)` | is in `result`, which in an alltoall is as long as `values` |
 /// | `&blocks`: [`Blocks`] of different lengths (MPI_Alltoallv) | is returned as [`Blocks`] |
+/// | `(&blocks, &mut result)` | replaces the blocks of `result`, whose memory is used again; after an error it is empty |
 ///
 /// Equal blocks are [`Data`]. Members may use both forms of them in one call. In an alltoall, blocks of different
-/// lengths are another call: all members pass [`Blocks`]. Neighbours may use any form.
+/// lengths are another call: all members pass [`Blocks`], in either form. Neighbours may use any form.
+///
+/// ```
+/// use tasuki::Blocks;
+/// tasuki::local(3, |job| {
+///     let (world, me) = (job.world(), job.rank().0);
+///     let mut result = Blocks::default();
+///     for step in 0..3 {
+///         let blocks: Blocks<usize> = (0..3).map(|to| vec![step; to]).collect();   // none for rank 0
+///         world.alltoall((&blocks, &mut result))?;                                // after the first step: no allocation
+///         assert!(result.iter().all(|block| block == vec![step; me]));
+///     }
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not have a block for each member",
-    note = "pass `&values`, `(&values, &mut result)` or `&blocks`, of the type `Blocks`"
+    note = "pass `&values`, `(&values, &mut result)`, `&blocks` or `(&blocks, &mut result)`, of the type `Blocks`"
 )]
 pub trait ExchangeBuffers: sealed::SealedExchange {
     /// The type of one value.
@@ -65,8 +81,8 @@ pub trait ExchangeBuffers: sealed::SealedExchange {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not have a block for each neighbour",
-    note = "pass `&values`, `(&values, &mut result)`, `&blocks`, of the type `Blocks`, or `(&edges, &mut halos)`, of \
-            `Strided` and `StridedMut` values"
+    note = "pass `&values`, `(&values, &mut result)`, `&blocks` or `(&blocks, &mut result)`, of the type `Blocks`, or \
+            `(&edges, &mut halos)`, of `Strided` and `StridedMut` values"
 )]
 pub trait NeighborBuffers: sealed::SealedNeighbor {
     /// The type of one value.
@@ -179,12 +195,31 @@ impl<T: Pod> ExchangeBuffers for &Blocks<T> {
     type Output = Blocks<T>;
 
     fn alltoall(self, on: &Communicator) -> Result<Blocks<T>> {
-        on.inner().alltoall_v(self.values(), self.ends()).map(Blocks::of_ends)
+        on.inner().alltoall_v(self.values(), self.ends(), allocate).map(Blocks::of_ends)
     }
 
     fn neighbor_alltoall(self, on: &Communicator, with: &NeighbourBlocks) -> Result<Blocks<T>> {
         let lengths = BlockLengths::Uneven { ends: self.ends() };
         on.inner().neighbor_alltoall(with, self.values(), lengths, allocate).map(Blocks::of_ends)
+    }
+}
+
+impl<T: Pod> ExchangeBuffers for (&Blocks<T>, &mut Blocks<T>) {
+    type Value = T;
+    type Output = ();
+
+    fn alltoall(self, on: &Communicator) -> Result<()> {
+        let (blocks, result) = self;
+        let (values, ends) = (blocks.values(), blocks.ends());
+        result.refill(|memory| on.inner().alltoall_v(values, ends, |count| reuse(memory, count)))
+    }
+
+    fn neighbor_alltoall(self, on: &Communicator, with: &NeighbourBlocks) -> Result<()> {
+        let (blocks, result) = self;
+        let lengths = BlockLengths::Uneven { ends: blocks.ends() };
+        result.refill(|memory| {
+            on.inner().neighbor_alltoall(with, blocks.values(), lengths, |count| reuse(memory, count))
+        })
     }
 }
 
@@ -359,6 +394,7 @@ mod sealed {
     impl<D: Data + ?Sized> SealedExchange for &D {}
     impl<A: Data + ?Sized, B: Data + ?Sized> SealedExchange for (&A, &mut B) {}
     impl<T: Pod> SealedExchange for &Blocks<T> {}
+    impl<T: Pod> SealedExchange for (&Blocks<T>, &mut Blocks<T>) {}
 
     pub trait SealedNeighbor {}
     impl<B: SealedExchange> SealedNeighbor for B {}

@@ -3,6 +3,7 @@
 use crate::collective::{Blocks, Data, Uneven};
 use crate::engine::Cause;
 use crate::{Communicator, Member, Pod, Result, Zeroable};
+use tasuki_collective::{allocate, reuse};
 
 /// What [`gather`](Communicator::gather) and [`allgather`](Communicator::allgather) read, and where the result goes.
 ///
@@ -12,8 +13,10 @@ use crate::{Communicator, Member, Pod, Result, Zeroable};
 /// | `(&block, &mut all)` | is in `all`, which has room for the blocks of all members |
 /// | `&mut all` | completes `all`, in which this member's block is in its place (MPI_IN_PLACE) |
 /// | `Uneven(&block)` | is returned as [`Blocks`], because members pass different numbers of values |
+/// | `(Uneven(&block), &mut blocks)` | replaces the blocks of `blocks`, whose memory is used again; after an error it is empty |
 ///
-/// Values are [`Data`]. Members may use different forms among the first three, which need equal numbers of values.
+/// Values are [`Data`]. Members may use different forms among the first three, which need equal numbers of values, or
+/// both of the last two.
 ///
 /// ```
 /// use tasuki::Uneven;
@@ -26,15 +29,17 @@ use crate::{Communicator, Member, Pod, Result, Zeroable};
 ///     let mut all = if me == 0 { [5, 0] } else { [0, 6] };
 ///     world.allgather(&mut all)?;
 ///     assert_eq!(all, [5, 6]);
-///     let blocks = world.allgather(Uneven(&vec![me; me + 1]))?;
+///     let mut blocks = world.allgather(Uneven(&vec![me; me + 1]))?;
 ///     assert_eq!((blocks.block(0), blocks.block(1)), (&[0][..], &[1, 1][..]));
+///     world.allgather((Uneven(&vec![me; me]), &mut blocks))?;                  // no allocation: there is room
+///     assert_eq!((blocks.block(0), blocks.block(1)), (&[][..], &[1][..]));
 ///     Ok(())
 /// })?;
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not what a gather reads and fills",
-    note = "pass `&block`, `(&block, &mut all)`, `&mut all` (in place) or `Uneven(&block)`"
+    note = "pass `&block`, `(&block, &mut all)`, `&mut all` (in place), `Uneven(&block)` or `(Uneven(&block), &mut blocks)`"
 )]
 pub trait GatherBuffers: sealed::SealedGather {
     /// The type of one value.
@@ -118,11 +123,33 @@ impl<D: Data + ?Sized> GatherBuffers for Uneven<&D> {
     type Output = Blocks<D::Value>;
 
     fn gather(self, on: &Communicator, root: Member) -> Result<Option<Blocks<D::Value>>> {
-        Ok(on.inner().gather_v(self.0.values(), root.place())?.map(Blocks::of_ends))
+        Ok(on.inner().gather_v(self.0.values(), root.place(), allocate)?.map(Blocks::of_ends))
     }
 
     fn allgather(self, on: &Communicator) -> Result<Blocks<D::Value>> {
-        on.inner().allgather_v(self.0.values()).map(Blocks::of_ends)
+        on.inner().allgather_v(self.0.values(), allocate).map(Blocks::of_ends)
+    }
+}
+
+impl<D: Data + ?Sized> GatherBuffers for (Uneven<&D>, &mut Blocks<D::Value>) {
+    type Value = D::Value;
+    type Output = ();
+
+    fn gather(self, on: &Communicator, root: Member) -> Result<Option<()>> {
+        let (Uneven(block), all) = self;
+        if on.rank() != root {
+            return Uneven(block).gather(on, root).map(|_| None);
+        }
+        let gather = |memory| {
+            let gathered = on.inner().gather_v(block.values(), root.place(), |count| reuse(memory, count));
+            Ok(gathered?.unwrap_or_default())
+        };
+        all.refill(gather).map(Some)
+    }
+
+    fn allgather(self, on: &Communicator) -> Result<()> {
+        let (Uneven(block), all) = self;
+        all.refill(|memory| on.inner().allgather_v(block.values(), |count| reuse(memory, count)))
     }
 }
 
@@ -142,11 +169,12 @@ pub(crate) fn equal_count(on: &Communicator, values: usize) -> Result<usize, Cau
 }
 
 mod sealed {
-    use crate::collective::{Data, Uneven};
+    use crate::collective::{Blocks, Data, Uneven};
 
     pub trait SealedGather {}
     impl<D: Data + ?Sized> SealedGather for &D {}
     impl<D: Data + ?Sized> SealedGather for &mut D {}
     impl<A: Data + ?Sized, B: Data + ?Sized> SealedGather for (&A, &mut B) {}
     impl<D: Data + ?Sized> SealedGather for Uneven<&D> {}
+    impl<D: Data + ?Sized> SealedGather for (Uneven<&D>, &mut Blocks<D::Value>) {}
 }

@@ -1,5 +1,6 @@
 //! Exchanges with neighbours along the edges of any graph of members.
 
+use crate::collective::blocking::name_type;
 use crate::collective::plan::{byte_count, byte_counts};
 use crate::collective::{BlockCounts, CollectiveRequest, NeighborBuffers, OwnedBlocks};
 use crate::{Communicator, Member, Plan, Pod, Rank, Result};
@@ -131,14 +132,14 @@ impl Edges {
     }
 
     pub(crate) fn neighbor_alltoall<B: NeighborBuffers>(&self, blocks: B) -> Result<B::Output> {
-        blocks.exchange(&self.communicator, &self.inner)
+        blocks.exchange(&self.communicator, &self.inner).map_err(name_type::<B::Value>)
     }
 
     pub(crate) fn ineighbor_alltoall<B: OwnedBlocks>(
         &self,
         blocks: B,
     ) -> Result<CollectiveRequest<B::Output>> {
-        blocks.ineighbor_alltoall(&self.communicator, &self.inner).map(CollectiveRequest)
+        blocks.ineighbor_alltoall(&self.communicator, &self.inner).map(CollectiveRequest::of::<B::Value>)
     }
 
     pub(crate) fn neighbor_alltoall_init<T: Pod>(&self, counts: impl BlockCounts) -> Result<Plan<T>> {

@@ -3,13 +3,14 @@
 //! The head of `collective` has what holds for all of them. Calls of a kind with up to 256 KiB run a schedule, which
 //! the members compile at the fourth call.
 
+use crate::collective::blocking::name_type;
 use crate::collective::{
     OwnedBlocks, OwnedEqualBlocks, OwnedGather, OwnedScatter, OwnedScatterTarget, OwnedValues,
 };
 use crate::message::Peer;
 use crate::reduction::reduce_op::{OnBytes, ReduceOp};
 use crate::request::{Request, finish_limited, future_by_request};
-use crate::{Communicator, Pod, Result};
+use crate::{Communicator, Error, Pod, Result};
 use std::task::{self, Poll};
 use tasuki_collective::StartedCollective;
 use tasuki_core::queue::reduction::BoxedOperation;
@@ -24,24 +25,35 @@ use tasuki_core::queue::reduction::BoxedOperation;
 /// that the other members get their results.
 #[must_use = "wait() returns the result"]
 #[derive(Debug)]
-pub struct CollectiveRequest<R>(pub(crate) StartedCollective<R>);
+pub struct CollectiveRequest<R> {
+    started: StartedCollective<R>,
+    /// Names the type of the values in the error of a wait.
+    name_type: fn(Error) -> Error,
+}
+
+impl<R> CollectiveRequest<R> {
+    /// A call on values of type `T`.
+    pub(crate) fn of<T: Pod>(started: StartedCollective<R>) -> CollectiveRequest<R> {
+        CollectiveRequest { started, name_type: name_type::<T> }
+    }
+}
 
 impl<R> Request for CollectiveRequest<R> {
     type Value = R;
 
     fn test(&mut self) -> bool {
-        self.0.test()
+        self.started.test()
     }
 
     fn wait(&mut self) -> Result<R> {
-        if self.0.has_limit() {
+        if self.started.has_limit() {
             finish_limited(self)?;
         }
-        self.0.wait()
+        self.started.wait().map_err(self.name_type)
     }
 
     fn poll_finished(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
-        self.0.poll(context.waker())
+        self.started.poll(context.waker())
     }
 }
 
@@ -71,7 +83,7 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn ibarrier(&self) -> Result<CollectiveRequest<()>> {
-        self.inner().start_barrier().map(CollectiveRequest)
+        self.inner().start_barrier().map(CollectiveRequest::of::<u8>)
     }
 
     /// Begins a broadcast of the root's values. Each member passes the same number of values.
@@ -94,7 +106,9 @@ impl Communicator {
     /// ```
     pub fn ibcast<D: OwnedValues>(&self, values: D, root: impl Peer) -> Result<CollectiveRequest<D>> {
         let root = self.root(root, "ibcast")?;
-        self.inner().start_bcast(values.into_vec(), root.place(), D::from_vec).map(CollectiveRequest)
+        self.inner()
+            .start_bcast(values.into_vec(), root.place(), D::from_vec)
+            .map(CollectiveRequest::of::<D::Value>)
     }
 
     /// Begins a reduction. The root gets all members' values, combined in the combining order ([`ReduceOp`]); other
@@ -123,7 +137,7 @@ impl Communicator {
     ) -> Result<CollectiveRequest<Option<D>>> {
         let (root, operation) = (self.root(root, "ireduce")?, boxed::<D::Value>(operation));
         let started = self.inner().start_reduce(values.into_vec(), operation, root.place(), D::from_vec);
-        started.map(CollectiveRequest)
+        started.map(CollectiveRequest::of::<D::Value>)
     }
 
     /// Begins a reduction. All members get all members' values, combined in the combining order ([`ReduceOp`]), equal
@@ -154,7 +168,9 @@ impl Communicator {
         operation: impl ReduceOp<D::Value> + Send + 'static,
     ) -> Result<CollectiveRequest<D>> {
         let operation = boxed::<D::Value>(operation);
-        self.inner().start_allreduce(values.into_vec(), operation, D::from_vec).map(CollectiveRequest)
+        self.inner()
+            .start_allreduce(values.into_vec(), operation, D::from_vec)
+            .map(CollectiveRequest::of::<D::Value>)
     }
 
     /// Begins a gather. The root gets all members' blocks, one behind the other, in the form of its argument
@@ -183,7 +199,7 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<CollectiveRequest<Option<B::Output>>> {
         let root = self.root(root, "igather")?;
-        block.igather(self, root).map(CollectiveRequest)
+        block.igather(self, root).map(CollectiveRequest::of::<B::Value>)
     }
 
     /// Begins a scatter of the root's blocks, equal ones or [`Blocks`](crate::Blocks). The result is this member's
@@ -211,7 +227,7 @@ impl Communicator {
         root: impl Peer,
     ) -> Result<CollectiveRequest<O::Output>> {
         let root = self.root(root, "iscatter")?;
-        self.iscatter_to(blocks, own, root).map(CollectiveRequest)
+        self.iscatter_to(blocks, own, root).map(CollectiveRequest::of::<B::Value>)
     }
 
     /// Begins an allgather. All members get all members' blocks, one behind the other, in the form of their argument
@@ -220,7 +236,7 @@ impl Communicator {
     /// Collective ([rules](crate::collective#nonblocking-calls)); an allgather of
     /// [`Uneven`](crate::Uneven) blocks always uses messages. Cost: that of [`Communicator::allgather`].
     pub fn iallgather<B: OwnedGather>(&self, block: B) -> Result<CollectiveRequest<B::Output>> {
-        block.iallgather(self).map(CollectiveRequest)
+        block.iallgather(self).map(CollectiveRequest::of::<B::Value>)
     }
 
     /// Begins an exchange of one block between each two members. `blocks` are this member's blocks, one for each
@@ -244,7 +260,7 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn ialltoall<B: OwnedBlocks>(&self, blocks: B) -> Result<CollectiveRequest<B::Output>> {
-        blocks.ialltoall(self).map(CollectiveRequest)
+        blocks.ialltoall(self).map(CollectiveRequest::of::<B::Value>)
     }
 
     /// Begins a reduction whose result has one block for each member. All members' values, one block for each member,
@@ -268,7 +284,7 @@ impl Communicator {
         blocks: B,
         operation: impl ReduceOp<B::Value> + Send + 'static,
     ) -> Result<CollectiveRequest<B::Output>> {
-        blocks.ireduce_scatter(self, boxed::<B::Value>(operation)).map(CollectiveRequest)
+        blocks.ireduce_scatter(self, boxed::<B::Value>(operation)).map(CollectiveRequest::of::<B::Value>)
     }
 
     /// Begins a scan. This member gets the values of the members from the first to this one, combined in the combining
@@ -295,7 +311,9 @@ impl Communicator {
         operation: impl ReduceOp<D::Value> + Send + 'static,
     ) -> Result<CollectiveRequest<D>> {
         let operation = boxed::<D::Value>(operation);
-        self.inner().start_scan(values.into_vec(), operation, D::from_vec).map(CollectiveRequest)
+        self.inner()
+            .start_scan(values.into_vec(), operation, D::from_vec)
+            .map(CollectiveRequest::of::<D::Value>)
     }
 
     /// Begins a scan like [`Communicator::iscan`], over the members before this one. The first
@@ -306,6 +324,8 @@ impl Communicator {
         operation: impl ReduceOp<D::Value> + Send + 'static,
     ) -> Result<CollectiveRequest<Option<D>>> {
         let operation = boxed::<D::Value>(operation);
-        self.inner().start_exscan(values.into_vec(), operation, D::from_vec).map(CollectiveRequest)
+        self.inner()
+            .start_exscan(values.into_vec(), operation, D::from_vec)
+            .map(CollectiveRequest::of::<D::Value>)
     }
 }

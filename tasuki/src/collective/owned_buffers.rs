@@ -4,17 +4,19 @@ use crate::collective::exchange_buffers::equal_ends;
 use crate::collective::reduce_buffers::check_room;
 use crate::collective::{Blocks, Data, OwnedValues, Uneven};
 use crate::engine::Cause;
+use crate::message::RequestValues;
 use crate::{Communicator, Member, Pod, Result};
-use tasuki_collective::{BlockLengths, Neighbourhood as NeighbourBlocks, StartedCollective, allocate};
+use tasuki_collective::{BlockLengths, Neighbourhood as NeighbourBlocks, StartedCollective, allocate, reuse};
 use tasuki_core::queue::reduction::BoxedOperation;
 
 /// What [`igather`](Communicator::igather) and [`iallgather`](Communicator::iallgather) own: a block, which is a
 /// number, an array or a vector, with the result in a vector; `(block, all)`, where `all` is room for the blocks of all
-/// members and comes back with them; or `Uneven(block)`, with the result in [`Blocks`]. Room on a member that gets no
-/// result is dropped; it may be empty there.
+/// members and comes back with them; `Uneven(block)`, with the result in [`Blocks`]; or `(Uneven(block), blocks)`, where
+/// the result takes the place of the blocks in `blocks`. Room on a member that gets no result is dropped; it may be
+/// empty there.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not what a nonblocking gather owns",
-    note = "pass `block`, `(block, all)` or `Uneven(block)`; a block is a number, an array or a vector"
+    note = "pass `block`, `(block, all)`, `Uneven(block)` or `(Uneven(block), blocks)`; a block is a number, an array or a vector"
 )]
 pub trait OwnedGather: sealed::SealedOwnedGather {
     /// The type of one value.
@@ -65,21 +67,53 @@ impl<D: OwnedValues> OwnedGather for Uneven<D> {
 
     fn igather(self, on: &Communicator, root: Member) -> Result<StartedCollective<Option<Blocks<D::Value>>>> {
         let blocks = |values, ends| Blocks::of_ends((values, ends));
-        on.inner().start_gather_v(self.0.into_vec(), root.place(), blocks)
+        on.inner().start_gather_v(self.0.into_vec(), root.place(), allocate, blocks)
     }
 
     fn iallgather(self, on: &Communicator) -> Result<StartedCollective<Blocks<D::Value>>> {
         let blocks = |values, ends| Blocks::of_ends((values, ends));
-        on.inner().start_allgather_v(self.0.into_vec(), blocks)
+        on.inner().start_allgather_v(self.0.into_vec(), allocate, blocks)
+    }
+}
+
+impl<D: OwnedValues> OwnedGather for (Uneven<D>, Blocks<D::Value>) {
+    type Value = D::Value;
+    type Output = Blocks<D::Value>;
+
+    fn igather(self, on: &Communicator, root: Member) -> Result<StartedCollective<Option<Blocks<D::Value>>>> {
+        let (block, memory) = (self.0.0.into_vec(), self.1.into_parts().0);
+        let blocks = |values, ends| Blocks::of_ends((values, ends));
+        on.inner().start_gather_v(block, root.place(), |count| reuse(memory, count), blocks)
+    }
+
+    fn iallgather(self, on: &Communicator) -> Result<StartedCollective<Blocks<D::Value>>> {
+        let (block, memory) = (self.0.0.into_vec(), self.1.into_parts().0);
+        let blocks = |values, ends| Blocks::of_ends((values, ends));
+        on.inner().start_allgather_v(block, |count| reuse(memory, count), blocks)
     }
 }
 
 /// What [`ialltoall`](Communicator::ialltoall) and nonblocking exchanges with neighbours own: equal blocks, one for
 /// each member or neighbour, with the result in a vector; `(values, result)`, where `result` is room that comes back
-/// filled; or [`Blocks`], with the result in [`Blocks`].
+/// filled; [`Blocks`], with the result in [`Blocks`]; or two of [`Blocks`], `(blocks, result)`, where the result takes
+/// the place of the blocks in `result`.
+///
+/// ```
+/// use tasuki::{Blocks, Request};
+/// tasuki::local(2, |job| {
+///     let me = job.rank().0;
+///     let blocks: Blocks<usize> = (0..2).map(|to| vec![me; to]).collect();
+///     let mut first = job.world().ialltoall(blocks.clone())?;
+///     let result = first.wait()?;
+///     let mut second = job.world().ialltoall((blocks, result.clone()))?;      // with the memory of another result
+///     assert_eq!(second.wait()?, result);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not have a block for each member that a nonblocking call can own",
-    note = "pass `values`, `(values, result)` or `blocks`, of the type `Blocks`"
+    note = "pass `values`, `(values, result)`, `blocks` or `(blocks, result)`, of the type `Blocks`"
 )]
 pub trait OwnedBlocks: sealed::SealedOwnedBlocks {
     /// The type of one value.
@@ -170,7 +204,7 @@ impl<T: Pod + Send + Sync> OwnedBlocks for Blocks<T> {
     fn ialltoall(self, on: &Communicator) -> Result<StartedCollective<Blocks<T>>> {
         let (values, ends) = self.into_parts();
         let blocks = |values, ends| Blocks::of_ends((values, ends));
-        on.inner().start_alltoall_v(values, &ends, blocks)
+        on.inner().start_alltoall_v(values, &ends, allocate, blocks)
     }
 
     fn ineighbor_alltoall(
@@ -182,6 +216,28 @@ impl<T: Pod + Send + Sync> OwnedBlocks for Blocks<T> {
         let blocks = |values, ends| Blocks::of_ends((values, ends));
         let given = (values, BlockLengths::Uneven { ends: &ends });
         on.inner().start_neighbor_alltoall(with, given, allocate, blocks)
+    }
+}
+
+impl<T: Pod + Send + Sync> OwnedBlocks for (Blocks<T>, Blocks<T>) {
+    type Value = T;
+    type Output = Blocks<T>;
+
+    fn ialltoall(self, on: &Communicator) -> Result<StartedCollective<Blocks<T>>> {
+        let ((values, ends), (memory, _)) = (self.0.into_parts(), self.1.into_parts());
+        let blocks = |values, ends| Blocks::of_ends((values, ends));
+        on.inner().start_alltoall_v(values, &ends, |count| reuse(memory, count), blocks)
+    }
+
+    fn ineighbor_alltoall(
+        self,
+        on: &Communicator,
+        with: &NeighbourBlocks,
+    ) -> Result<StartedCollective<Blocks<T>>> {
+        let ((values, ends), (memory, _)) = (self.0.into_parts(), self.1.into_parts());
+        let blocks = |values, ends| Blocks::of_ends((values, ends));
+        let given = (values, BlockLengths::Uneven { ends: &ends });
+        on.inner().start_neighbor_alltoall(with, given, |count| reuse(memory, count), blocks)
     }
 }
 
@@ -276,7 +332,7 @@ impl<T: Pod + Send + Sync, const N: usize> OwnedScatterTarget<T> for [T; N] {
     }
 
     fn output(block: Vec<T>) -> [T; N] {
-        OwnedValues::from_vec(block)
+        RequestValues::from_vec(block)
     }
 }
 
@@ -316,11 +372,13 @@ mod sealed {
     impl<D: OwnedValues> SealedOwnedGather for D {}
     impl<A: OwnedValues, B: OwnedValues> SealedOwnedGather for (A, B) {}
     impl<D: OwnedValues> SealedOwnedGather for Uneven<D> {}
+    impl<D: OwnedValues> SealedOwnedGather for (Uneven<D>, Blocks<D::Value>) {}
 
     pub trait SealedOwnedBlocks {}
     impl<D: OwnedValues> SealedOwnedBlocks for D {}
     impl<A: OwnedValues, B: OwnedValues> SealedOwnedBlocks for (A, B) {}
     impl<T> SealedOwnedBlocks for Blocks<T> {}
+    impl<T> SealedOwnedBlocks for (Blocks<T>, Blocks<T>) {}
 
     pub trait SealedOwnedScatter {}
     impl<D: OwnedValues> SealedOwnedScatter for D {}

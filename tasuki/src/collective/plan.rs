@@ -1,5 +1,6 @@
 //! Plans: collectives that are prepared once and started many times.
 
+use crate::collective::blocking::name_type;
 use crate::collective::{BlockCount, BlockCounts};
 use crate::message::Peer;
 use crate::reduction::reduce_op::{self, OnBytes};
@@ -579,7 +580,8 @@ impl Communicator {
             let cause = crate::engine::Cause::NoMemory { wanted, available: RANGE_BYTES - 1, limit };
             return Err(self.inner().refuse(cause, &call(), &call));
         }
-        let inner = self.inner().plan_for(shape, plan_values::<T>(operation), &|| self.start_helper())?;
+        let inner = self.inner().plan_for(shape, plan_values::<T>(operation), &|| self.start_helper());
+        let inner = inner.map_err(name_type::<T>)?;
         let chunk_shape = ChunkShape::of(shape, self.rank().index(), size_of::<T>());
         Ok(Plan::new(inner, chunk_shape))
     }

@@ -1,6 +1,7 @@
 //! The schedules of the program that plans run.
 
 use crate::collective::PlanReduceOp;
+use crate::collective::blocking::name_type;
 use crate::collective::plan::{plan_values, shared};
 use crate::engine::Cause;
 use crate::schedule::Schedule;
@@ -87,7 +88,9 @@ impl Communicator {
             return Err(refused(text));
         }
         Ok(Plan::new(
-            self.inner().plan(schedule, plan_values::<T>(operation), &|| self.start_helper())?,
+            self.inner()
+                .plan(schedule, plan_values::<T>(operation), &|| self.start_helper())
+                .map_err(name_type::<T>)?,
             None,
         ))
     }

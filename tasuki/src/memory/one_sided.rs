@@ -205,16 +205,32 @@ impl Job {
         self.worker.atomic(at.address(), operation.atomic()).map(W::from_bits)
     }
 
+    /// Changes a word in the call of that name.
+    #[inline(always)]
+    fn atomic_in<W: Word>(
+        &self,
+        call: &'static str,
+        at: GlobalPtr<W>,
+        kind: AtomicKind,
+        operand: W,
+    ) -> Result<W> {
+        let atomic = Atomic { kind, operand: operand.to_bits(), width: W::WIDTH };
+        match self.worker.atomic(at.address(), atomic) {
+            Ok(before) => Ok(W::from_bits(before)),
+            Err(error) => Err(error.called(call)),
+        }
+    }
+
     /// Adds to a word and returns its previous value. Errors and cost: those of [`Job::atomic`].
     #[inline]
     pub fn fetch_add<W: Word>(&self, at: GlobalPtr<W>, value: W) -> Result<W> {
-        self.atomic(at, AtomicOp::Add(value))
+        self.atomic_in("fetch_add", at, AtomicKind::Add, value)
     }
 
     /// Replaces a word and returns its previous value. Errors and cost: those of [`Job::atomic`].
     #[inline]
     pub fn swap<W: Word>(&self, at: GlobalPtr<W>, value: W) -> Result<W> {
-        self.atomic(at, AtomicOp::Swap(value))
+        self.atomic_in("swap", at, AtomicKind::Swap, value)
     }
 
     /// Replaces a word by `new` if it equals `expected`. Returns its previous value. Errors and
@@ -239,21 +255,19 @@ impl Job {
     /// ```
     #[inline]
     pub fn compare_swap<W: Word>(&self, at: GlobalPtr<W>, expected: W, new: W) -> Result<W> {
-        self.atomic(at, AtomicOp::CompareSwap { expected, new })
+        self.atomic_in("compare_swap", at, AtomicKind::Cas { expected: expected.to_bits() }, new)
     }
 
     /// Stores a word atomically. Errors and cost: those of [`Job::atomic`].
     #[inline]
     pub fn store<W: Word>(&self, at: GlobalPtr<W>, value: W) -> Result<()> {
-        let atomic = Atomic { kind: AtomicKind::Store, operand: value.to_bits(), width: W::WIDTH };
-        self.worker.atomic(at.address(), atomic).map(drop)
+        self.atomic_in("store", at, AtomicKind::Store, value).map(drop)
     }
 
     /// Loads a word atomically. Errors and cost: those of [`Job::atomic`].
     #[inline]
     pub fn load<W: Word>(&self, at: GlobalPtr<W>) -> Result<W> {
-        let atomic = Atomic { kind: AtomicKind::Load, operand: 0, width: W::WIDTH };
-        self.worker.atomic(at.address(), atomic).map(W::from_bits)
+        self.atomic_in("load", at, AtomicKind::Load, W::from_bits(0))
     }
 
     /// Issues an atomic operation without waiting. The word's previous value is stored at `result`, in this rank's

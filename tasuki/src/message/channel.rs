@@ -11,7 +11,7 @@ use crate::message::Peer;
 use crate::message::slot::Slot;
 use crate::onesided::Local;
 use crate::request::{Request, future_by_request};
-use crate::{Communicator, Error, Pod, Rank, Result};
+use crate::{Communicator, Pod, Rank, Result};
 use bytemuck::allocation::try_zeroed_vec;
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -432,12 +432,10 @@ impl<T: Pod, S> ChannelReceiver<T, S> {
     /// Errors: the peer has left without having finished, or died; the time limit: one may call again; the ring was
     /// returned already.
     pub fn free(&mut self) -> Result<Array<T, S>> {
-        let returned =
-            || Error::new(Cause::AlreadyReturned { what: "the ring" }).in_call(|| "free(channel)".into());
         if self.ring.is_some() {
             self.core.free()?;
         }
-        self.ring.take().ok_or_else(returned)
+        self.ring.take().ok_or_else(|| self.core.already_freed())
     }
 }
 

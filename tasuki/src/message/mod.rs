@@ -18,6 +18,7 @@ pub(crate) mod scope_values;
 pub(crate) mod slot;
 mod strided;
 
+pub use crate::data::RequestValues;
 pub use crate::member::Peer;
 pub use crate::values::{Incoming, Outgoing};
 pub use any_source::{MessageStream, MessagesFromAny, RecvAnyRequest};

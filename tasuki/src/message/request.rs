@@ -3,12 +3,14 @@
 //! Unsafe: the message uses the values' block of memory and keeps it alive; the request does not access the block
 //! before the message has ended.
 
+use crate::data::RequestValues;
 use crate::engine::Cause;
 use crate::message::slot::{Received, Slot, not_received, not_sent, received};
 use crate::request::{Request, finish_limited, future_by_request};
 use crate::{Error, Pod, Rank, Result};
 use bytemuck::allocation::try_zeroed_vec;
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::{self, Poll};
 use tasuki_core::engine::{Local, RevocableBuffer};
@@ -144,7 +146,7 @@ impl<P> Stage<P> {
 /// values leak. In neither case does a peer read freed memory.
 #[must_use = "wait() returns the values"]
 #[derive(Debug)]
-pub struct SendRequest<T: Pod> {
+pub struct SendRequest<T: Pod, D = Vec<T>> {
     stage: Stage<PendingSend>,
     values: Values<T>,
     /// What a poll has found and the next wait returns.
@@ -152,6 +154,9 @@ pub struct SendRequest<T: Pod> {
     slot: Slot,
     /// The receiver's rank in the job; `None` for nobody.
     to: Option<Rank>,
+    /// This rank.
+    me: Rank,
+    returns: PhantomData<fn() -> D>,
 }
 
 /// A receive that was begun. [`wait`](Request::wait) or `.await` returns a vector as long as the message, with what was
@@ -192,22 +197,25 @@ pub struct SendRequest<T: Pod> {
 /// leak and the slot stays busy.
 #[must_use = "wait() returns the values"]
 #[derive(Debug)]
-pub struct RecvRequest<T: Pod> {
+pub struct RecvRequest<T: Pod, D = Vec<T>> {
     stage: Stage<PendingRecv>,
     values: Values<T>,
     slot: Slot,
     /// The sender's rank in the job; `None` for nobody.
     from: Option<Rank>,
+    /// This rank.
+    me: Rank,
+    returns: PhantomData<fn() -> D>,
 }
 
-impl<T: Pod> SendRequest<T> {
+impl<T: Pod, D: RequestValues<Value = T>> SendRequest<T, D> {
     pub(crate) fn new(
         context: &Arc<Context>,
-        values: Vec<T>,
+        values: D,
         to: Option<Rank>,
         slot: Slot,
-    ) -> Result<SendRequest<T>> {
-        SendRequest::of_kind(context, values, to, (slot, slot.of::<T>()))
+    ) -> Result<SendRequest<T, D>> {
+        SendRequest::of_kind(context, values.into_vec(), to, (slot, slot.of::<T>()))
     }
 
     /// Begins a send of values of that kind.
@@ -216,9 +224,11 @@ impl<T: Pod> SendRequest<T> {
         values: Vec<T>,
         to: Option<Rank>,
         (slot, kind): (Slot, TypedSlot),
-    ) -> Result<SendRequest<T>> {
-        let rank = to.and_then(|to| context.rank_of(to));
-        let request = |stage, values| SendRequest { stage, values, outcome: None, slot, to: rank };
+    ) -> Result<SendRequest<T, D>> {
+        let (rank, me) = (to.and_then(|to| context.rank_of(to)), context.worker().rank());
+        let returns = PhantomData;
+        let request =
+            |stage, values| SendRequest { stage, values, outcome: None, slot, to: rank, me, returns };
         let Some(to) = to else { return Ok(request(Stage::Nobody, Values::Own(values))) };
         let sent = context.try_begin_send(bytemuck::cast_slice(&values), to, kind)?;
         if let Some(sent) = sent {
@@ -276,18 +286,19 @@ impl<T: Pod> SendRequest<T> {
     }
 
     /// Ends the request according to the outcome of the send.
-    fn settle(&mut self, sent: Result<()>) -> Result<Vec<T>> {
+    fn settle(&mut self, sent: Result<()>) -> Result<D> {
         if self.stage.under_way().is_some_and(|message| !message.is_over()) {
-            return sent.map(|()| Vec::new()); // the send buffer was full: the send goes on
+            let bug = || Error::new(Cause::Bug("a send that goes on has returned no error".into()));
+            return Err(sent.err().unwrap_or_else(bug)); // the send buffer was full: the send goes on
         }
         self.stage = Stage::Ended;
         // SAFETY: the message has ended, if there was one.
-        sent.map(|()| unsafe { self.values.take() }).map_err(not_sent::<T>)
+        sent.map(|()| D::from_vec(unsafe { self.values.take() })).map_err(not_sent::<T>)
     }
 }
 
-impl<T: Pod> Request for SendRequest<T> {
-    type Value = Vec<T>;
+impl<T: Pod, D: RequestValues<Value = T>> Request for SendRequest<T, D> {
+    type Value = D;
 
     fn test(&mut self) -> bool {
         match &mut self.stage {
@@ -296,7 +307,7 @@ impl<T: Pod> Request for SendRequest<T> {
         }
     }
 
-    fn wait(&mut self) -> Result<Vec<T>> {
+    fn wait(&mut self) -> Result<D> {
         if self.outcome.is_none() && self.stage.under_way().is_some_and(|message| message.has_limit()) {
             finish_limited(self)?;
         }
@@ -304,7 +315,7 @@ impl<T: Pod> Request for SendRequest<T> {
             (Some(sent), _) => sent,
             (None, Stage::UnderWay(message)) => message.finish(),
             (None, Stage::Nobody) => Ok(()),
-            (None, Stage::Ended) => return Err(ended("isend", "to", self.slot, self.to)),
+            (None, Stage::Ended) => return Err(ended(self.me, "isend", "to", (self.slot, self.to))),
         };
         self.settle(sent)
     }
@@ -317,30 +328,9 @@ impl<T: Pod> Request for SendRequest<T> {
     }
 }
 
-future_by_request!([T: Pod] SendRequest<T>);
+future_by_request!([T: Pod, D: RequestValues<Value = T>] SendRequest<T, D>);
 
 impl<T: Pod> RecvRequest<T> {
-    pub(crate) fn new(
-        context: &Arc<Context>,
-        values: Vec<T>,
-        from: Option<Rank>,
-        slot: Slot,
-    ) -> Result<RecvRequest<T>> {
-        let Some(from) = from else {
-            return Ok(RecvRequest { stage: Stage::Nobody, values: Values::Own(values), slot, from: None });
-        };
-        let rank = context.rank_of(from);
-        let (room, mut values) = (size_of_val(&values[..]), Values::Own(values));
-        let lend = || {
-            let shared = SharedValues::new(values.take_unused().unwrap_or_default());
-            let buffer = MessageBuffer::Unregistered(shared.lend(true));
-            values = Values::Shared(shared);
-            buffer
-        };
-        let request = context.begin_recv(room, lend, from, slot.of::<T>())?;
-        Ok(RecvRequest { stage: Stage::UnderWay(request), values, slot, from: rank })
-    }
-
     /// Begins a receive of any length, of values of that kind.
     pub(crate) fn of_any_length(
         context: &Arc<Context>,
@@ -351,7 +341,33 @@ impl<T: Pod> RecvRequest<T> {
         let values = SharedValues::new(Vec::new());
         let request = context.begin_recv_vec(values.on_arrival(), from, kind)?;
         let (stage, values) = (Stage::UnderWay(request), Values::Shared(values));
-        Ok(RecvRequest { stage, values, slot, from: context.rank_of(from) })
+        let (from, me, returns) = (context.rank_of(from), context.worker().rank(), PhantomData);
+        Ok(RecvRequest { stage, values, slot, from, me, returns })
+    }
+}
+
+impl<T: Pod, D: RequestValues<Value = T>> RecvRequest<T, D> {
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        values: D,
+        from: Option<Rank>,
+        slot: Slot,
+    ) -> Result<RecvRequest<T, D>> {
+        let (values, me, returns) = (values.into_vec(), context.worker().rank(), PhantomData);
+        let Some(from) = from else {
+            let (stage, values) = (Stage::Nobody, Values::Own(values));
+            return Ok(RecvRequest { stage, values, slot, from: None, me, returns });
+        };
+        let rank = context.rank_of(from);
+        let (room, mut values) = (size_of_val(&values[..]), Values::Own(values));
+        let lend = || {
+            let shared = SharedValues::new(values.take_unused().unwrap_or_default());
+            let buffer = MessageBuffer::Unregistered(shared.lend(true));
+            values = Values::Shared(shared);
+            buffer
+        };
+        let request = context.begin_recv(room, lend, from, slot.of::<T>())?;
+        Ok(RecvRequest { stage: Stage::UnderWay(request), values, slot, from: rank, me, returns })
     }
 
     /// Cancels the receive if no message has met it yet. Returns true if it gets no message: the slot is free,
@@ -401,33 +417,28 @@ impl<T: Pod> RecvRequest<T> {
     }
 
     /// Ends the request according to the outcome of the receive.
-    fn settle(
-        &mut self,
-        context: &Context,
-        got: Result<tasuki_message::Received>,
-    ) -> Result<(Vec<T>, Received)> {
+    fn settle(&mut self, context: &Context, got: Result<tasuki_message::Received>) -> Result<(D, Received)> {
         let got = received::<T>(context, got.map_err(not_received::<T>)?)?;
         // SAFETY: `got` is the outcome of the message, so it has ended.
-        let mut values = unsafe { self.values.take() };
-        values.truncate(got.count);
-        Ok((values, got))
+        let values = unsafe { self.values.take() };
+        Ok((D::received(values, got.count), got))
     }
 
     /// What a receive from nobody returns: the values as they were.
-    fn nothing(&mut self) -> (Vec<T>, Received) {
+    fn nothing(&mut self) -> (D, Received) {
         // SAFETY: the source is nobody, so there is no message.
-        (unsafe { self.values.take() }, Received::nothing(self.slot))
+        (D::from_vec(unsafe { self.values.take() }), Received::nothing(self.slot))
     }
 }
 
-impl<T: Pod> Request for RecvRequest<T> {
-    type Value = (Vec<T>, Received);
+impl<T: Pod, D: RequestValues<Value = T>> Request for RecvRequest<T, D> {
+    type Value = (D, Received);
 
     fn test(&mut self) -> bool {
         self.stage.under_way().is_none_or(PendingRecv::test)
     }
 
-    fn wait(&mut self) -> Result<(Vec<T>, Received)> {
+    fn wait(&mut self) -> Result<(D, Received)> {
         if self.stage.under_way().is_some_and(|message| message.has_limit()) {
             finish_limited(self)?;
         }
@@ -437,7 +448,7 @@ impl<T: Pod> Request for RecvRequest<T> {
                 self.settle(message.context(), got)
             }
             Stage::Nobody => Ok(self.nothing()),
-            Stage::Ended => Err(ended("irecv", "from", self.slot, self.from)),
+            Stage::Ended => Err(ended(self.me, "irecv", "from", (self.slot, self.from))),
         }
     }
 
@@ -446,15 +457,15 @@ impl<T: Pod> Request for RecvRequest<T> {
     }
 }
 
-future_by_request!([T: Pod] RecvRequest<T>);
+future_by_request!([T: Pod, D: RequestValues<Value = T>] RecvRequest<T, D>);
 
 /// The error of a second wait, or of a wait after a cancellation.
 #[cold]
-fn ended(call: &str, direction: &str, slot: Slot, peer: Option<Rank>) -> Error {
+fn ended(me: Rank, call: &str, direction: &str, (slot, peer): (Slot, Option<Rank>)) -> Error {
     let slot = if slot == Slot::ANY { "any slot".into() } else { format!("slot {}", slot.0) };
     let peer = peer.map_or("nobody".into(), |rank| format!("rank {rank}"));
     let call = || format!("{call}({slot} {direction} {peer})");
-    Error::new(Cause::AlreadyReturned { what: "the message" }).in_call(call)
+    Error::new(Cause::AlreadyReturned { what: "the message" }).in_call(call).on_rank(me)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Ranks, one of which fails while the others wait for it. `tools/tests/run/failures.rs` starts them.
 //!
 //! `ranks_that_fail WAY` says what rank 1 does: it returns its own error (`error`), returns the error of a call
-//! (`call`), panics (`panic`), calls a handler of rank 2 that panics (`handler`), ends its process (`exit`, `abort`,
+//! (`call`), panics (`panic`), calls or posts to a handler of rank 2 that panics (`handler`, `post`), ends its process (`exit`, `abort`,
 //! `kill`), leaves without meeting the others (`leave`), or waits for ever (`wait`). With `both`, rank 2 returns an
 //! error, too. With `hide`, rank 1 returns its own error, and the others return those of their calls in errors that hide
-//! them, as the crate anyhow does.
+//! them, as the crate anyhow does. With `quote`, the others return errors of their own that quote those of their calls.
 
 use nix::sys::signal::{Signal, raise};
 use std::process::ExitCode;
@@ -21,7 +21,8 @@ fn main() -> ExitCode {
         job.barrier()?;
         match (job.rank(), way.as_str()) {
             (Rank(1), _) => fail(job, &way),
-            (_, "hide") => job.barrier().map_err(|error| Error::program(format!("at the end: {error}"))),
+            (_, "hide") => job.barrier().map_err(|error| Error::program(error.to_string())),
+            (_, "quote") => job.barrier().map_err(|error| Error::program(format!("no butter ({error})"))),
             (Rank(2), "both") => Err(Error::program("no butter")),
             _ => job.barrier(),
         }
@@ -32,10 +33,14 @@ fn main() -> ExitCode {
 fn fail(job: &Job, way: &str) -> Result<()> {
     std::thread::sleep(Duration::from_millis(20)); // until the others wait
     match way {
-        "error" | "both" | "hide" => Err(Error::program("no bread")),
+        "error" | "both" | "hide" | "quote" => Err(Error::program("no bread")),
         "call" => job.load(GlobalPtr::<u64>::NULL).map(drop),
         "panic" => panic!("no bread"),
         "handler" => PANICS.call(job, Rank(2), &())?.wait(),
+        "post" => {
+            PANICS.post(job, Rank(2), &())?;
+            job.barrier() // rank 2 serves the handler there, and nobody asks how it ended
+        }
         "exit" => std::process::exit(3),
         "abort" => std::process::abort(),
         "kill" => Ok(raise(Signal::SIGKILL).map_err(Error::program)?),

@@ -36,7 +36,8 @@ fn an_error_of_the_program_is_printed_once_with_its_rank() {
 fn an_error_of_a_call_is_printed_once_with_its_rank_and_a_hint() {
     for options in WAYS {
         let ended = fails(options, "call", 1);
-        let first = "error: rank 1: atomic load(null, 8 bytes): the global address is null\n  hint: take addresses from ";
+        let first =
+            "error: rank 1: load(null, 8 bytes): the global address is null\n  hint: take addresses from ";
         assert!(ended.err.starts_with(first), "{options:?}: {}", ended.err);
         assert_eq!(ended.err.matches("is null").count(), 1, "{options:?}: {}", ended.err);
         assert!(ended.messages()[0].starts_with("tasuki: rank 1 failed"), "{options:?}: {}", ended.err);
@@ -64,6 +65,18 @@ fn a_panic_of_a_handler_names_the_handler_and_its_caller() {
     let error = "error: rank 1: wait(reply of rank 2): failed on rank 2: handler \"bakery\" failed: panicked: no bread";
     assert!(ended.err.contains(error), "{}", ended.err);
     assert!(ended.messages()[0].starts_with("tasuki: rank 1 failed"), "{}", ended.err);
+}
+
+/// Nobody waits for the handler, so its panic ends nothing.
+#[test]
+fn a_panic_of_a_posted_handler_is_printed_once() {
+    let ended = run(&["-n", "3", ranks_that_fail_program(), "post"]).expect(0);
+    assert_eq!(ended.err.matches("no bread").count(), 1, "{}", ended.err);
+    assert!(
+        ended.err.starts_with("error: handler \"bakery\" of rank 2, called by rank 1, panicked:\n"),
+        "{}",
+        ended.err
+    );
 }
 
 /// The simulator ends all ranks of a deadlock. Only the report of the whole run is printed, and none of its ranks'.
@@ -126,6 +139,14 @@ fn errors_that_hide_what_follows_from_a_failure_are_not_printed() {
         let ended = fails(options, "hide", 1);
         assert_eq!(of_ranks(&ended), ["error: rank 1: no bread"], "{options:?}: {}", ended.err);
     }
+}
+
+/// An error of the program that quotes a failure is its own.
+#[test]
+fn errors_that_quote_what_follows_from_a_failure_are_printed() {
+    let ended = fails(&[], "quote", 1);
+    let quotes = of_ranks(&ended).iter().filter(|line| line.contains("no butter (rank ")).count();
+    assert_eq!(quotes, 2, "{}", ended.err);
 }
 
 #[test]

@@ -18,6 +18,7 @@ use crate::plan::run::in_calls::{InCalls, InCallsState, StartData};
 use crate::plan::setup::layout::{DataPlacement, Layout, PlacedPart, PlanAddress};
 use crate::plan::state::{Form, PlanState};
 use bytemuck::{Pod, Zeroable};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -67,6 +68,26 @@ struct MemberSetup {
 
 const _: () = assert!(size_of::<MemberSetup>() <= ONE_LINE_MAX);
 
+/// What a member prepares, in words: it is sent if members prepare different things.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(transparent)]
+struct Description([u8; 128]);
+
+impl Description {
+    /// Keeps as much of the text as there is room for.
+    fn new(text: &str) -> Description {
+        let mut description = Description::zeroed();
+        let text = &text[..text.floor_char_boundary(description.0.len())];
+        description.0[..text.len()].copy_from_slice(text.as_bytes());
+        description
+    }
+
+    fn text(&self) -> Cow<'_, str> {
+        let len = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
+        String::from_utf8_lossy(&self.0[..len])
+    }
+}
+
 /// A plan that all members have.
 pub(crate) struct PreparedPlan {
     pub(crate) plan_state: Arc<PlanState>,
@@ -79,14 +100,15 @@ pub(crate) struct PreparedPlan {
 }
 
 impl PlanRegistry {
-    /// Makes a plan or an execution of a schedule, for values of that type, together with all members, by messages of a
-    /// call. The inner error means that no member has it.
+    /// Makes a plan or an execution of a schedule, for values of that type, together with all members, by messages of
+    /// a call, whose text is `name`. The inner error means that no member has it.
     pub(crate) async fn negotiate(
         &self,
         peers: &impl Peers,
         (schedule, of): (&Schedule, ValueKind),
         part: &RankPart,
         kind: PlanKind,
+        name: &str,
     ) -> Result<Result<PreparedPlan, Cause>> {
         let fault = |cause| self.group.worker().fault(cause, || "plan()".into());
         let data = match kind {
@@ -97,7 +119,7 @@ impl PlanRegistry {
             PlanKind::Calls(_, true) => DataPlacement::ExposedBuffer,
         };
         let draft = PlanDraft::new(self, part, data);
-        let fingerprint = fingerprint(schedule, of, &kind);
+        let (fingerprint, combined) = (fingerprint(schedule, of, &kind), combined_by(&kind));
         let base = draft.as_ref().map_or(PlanAddress::zeroed(), |draft| draft.own.base);
         // The list of deferred frees needs the same order on all members.
         let is_in_order = !matches!(kind, PlanKind::NonblockingCalls(_));
@@ -109,7 +131,14 @@ impl PlanRegistry {
             self.free_what_is_over(words.iter().map(|word| word.done));
         }
         self.register_shutdown(&words)?;
-        let plan_state = draft.and_then(|draft| match self.agree_on(&words, fingerprint) {
+        let others = match words.iter().all(|word| word.fingerprint == words[0].fingerprint) {
+            true => Vec::new(),
+            false => {
+                let text = format!("{name} of values of {}{combined}", of.class());
+                allgather_words(peers, &[Description::new(&text)]).await?
+            }
+        };
+        let plan_state = draft.and_then(|draft| match self.agree_on(&words, fingerprint, &others) {
             Ok(()) => Ok(draft.finish(self, (schedule, part), &words, kind)),
             Err(cause) => {
                 draft.own.give_back(&draft.worker, draft.signals, &draft.counted);
@@ -185,13 +214,26 @@ impl PlanRegistry {
         Dissemination::new(self.group.worker(), first, Dissemination::count(self.group.size()), neighbours)
     }
 
-    /// Returns an error unless all members passed the same schedule and found room for it.
-    fn agree_on(&self, words: &[MemberSetup], fingerprint: u64) -> Result<(), Cause> {
+    /// Returns an error unless all members passed the same schedule and found room for it. `descriptions` are what
+    /// members prepare, if they differ.
+    fn agree_on(
+        &self,
+        words: &[MemberSetup],
+        fingerprint: u64,
+        descriptions: &[Description],
+    ) -> Result<(), Cause> {
         if let Some(other) = words.iter().position(|word| word.fingerprint != fingerprint) {
-            let text = format!(
-                "member {other} came with another schedule, size, root, type of values, or way of combining: all \
-                 members make the same plan together"
-            );
+            let (theirs, ours) =
+                (descriptions[other].text(), descriptions[self.group.place().index()].text());
+            let text = if theirs == ours {
+                format!("member {other} came with another schedule, type of values, or way of combining")
+            } else {
+                format!(
+                    "member {other} came with another schedule, size, root, type of values, or way of combining, \
+                     {theirs}; this one has {ours}"
+                )
+            };
+            let text = format!("{text}: all members make the same plan together");
             return Err(Cause::mismatch(Some(other), text));
         }
         match words.iter().position(|word| word.found_room == 0) {
@@ -201,6 +243,20 @@ impl PlanRegistry {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// Returns how the values of a plan are combined.
+fn combined_by(kind: &PlanKind) -> String {
+    let operation = match kind {
+        PlanKind::Execution(_, start_data) => start_data.operation(),
+        PlanKind::Queues(operation) => operation,
+        PlanKind::Calls(..) | PlanKind::NonblockingCalls(_) => return String::new(), // each call passes its operation
+    };
+    match operation {
+        ReduceOperation::Nothing => String::new(),
+        ReduceOperation::Builtin(reduction) => format!(", combined by {reduction}"),
+        ReduceOperation::UserDefined(_) => ", combined by an operation of the program".into(),
     }
 }
 

@@ -121,6 +121,8 @@ pub struct CallContext<'m> {
     pub(super) wants_reply: bool,
     /// The handler's result, if it is too long for a reply line.
     pub(super) long_result: Cell<Option<BlockBytes>>,
+    /// True if the handler has panicked, which the panic hook has printed.
+    pub(super) has_panicked: Cell<bool>,
 }
 
 impl<'m> CallContext<'m> {

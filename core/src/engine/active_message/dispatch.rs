@@ -111,6 +111,7 @@ impl Worker {
             left: Cell::new(posts_max),
             wants_reply: !call.reply.is_none(),
             long_result: Cell::new(None),
+            has_panicked: Cell::new(false),
         };
         let mut reply = Inline::EMPTY;
         let outcome = match (entry, call.buffer) {
@@ -139,7 +140,8 @@ impl Worker {
             None => Reply::value_words(&reply),
             Some(long) => Reply::LongValue(long).words(),
         };
-        self.report_outcome(calls, &resolved, &call, &encoded.effects(), outcome.map(|()| words));
+        let outcome = outcome.map(|()| words).map_err(|cause| (cause, context.has_panicked.get()));
+        self.report_outcome(calls, &resolved, &call, &encoded.effects(), outcome);
         true
     }
 
@@ -219,7 +221,8 @@ impl Worker {
         }
     }
 
-    /// Reports how a call ended: by its reply, by its effects, or, if it failed and has neither, to the calling rank.
+    /// Reports how a call ended: by its reply, by its effects, or, if it failed and has neither, to the calling rank. A
+    /// failure says whether it was a panic.
     #[inline(always)]
     fn report_outcome(
         &self,
@@ -227,7 +230,7 @@ impl Worker {
         resolved: &ResolvedQueue<'_>,
         call: &ReceivedCall,
         effects: &[Option<Effect>; 2],
-        outcome: Result<impl FnOnce() -> [u64; LINE_WORDS], Cause>,
+        outcome: Result<impl FnOnce() -> [u64; LINE_WORDS], (Cause, bool)>,
     ) {
         let (wants_reply, has_effects) = (!call.reply.is_none(), effects[0].is_some());
         match outcome {
@@ -239,7 +242,7 @@ impl Worker {
                     self.perform_effects(Some(resolved), effects, None);
                 }
             }
-            Err(cause) => self.report_failure(calls, call, effects, cause),
+            Err(failure) => self.report_failure(calls, call, effects, failure),
         }
     }
 
@@ -249,14 +252,16 @@ impl Worker {
         calls: &ActiveMessages,
         call: &ReceivedCall,
         effects: &[Option<Effect>; 2],
-        cause: Cause,
+        (cause, has_panicked): (Cause, bool),
     ) {
         let (wants_reply, has_effects) = (!call.reply.is_none(), effects[0].is_some());
         if wants_reply {
             self.reply(calls, call.reply, self.failed_reply(calls, call.handler, &cause).words());
         }
         let name = calls.table.get(call.handler).map_or("", |entry| entry.name);
-        let level = if wants_reply || has_effects { LogLevel::Info } else { LogLevel::Warn };
+        // The panic hook has printed a panic.
+        let is_reported = wants_reply || has_effects || has_panicked;
+        let level = if is_reported { LogLevel::Info } else { LogLevel::Warn };
         self.log().say(level, format_args!("handler {name:?}, called by rank {}: {cause}", call.peer));
         if has_effects || !wants_reply {
             self.fail_call(calls, (call.peer, call.handler), effects, cause);
@@ -358,6 +363,7 @@ fn run(
         Ok(outcome) => outcome,
         Err(panic) => {
             let text = format!("panicked: {}", panic_message(&*panic));
+            context.has_panicked.set(true);
             drop(panic); // before the result is made: this may panic itself, and the result would leak
             Err(Cause::Program(text))
         }

@@ -217,7 +217,8 @@ mod tests {
             let mut back = [9; 5];
             memory.read(at, 16, 3, &mut back).unwrap();
             assert_eq!(back, [0, 1, 2, 3, 0]);
-            assert_eq!(memory.probe(at, 17), Err(Cause::OutOfRange { address: at.bits(), bytes: 17 }));
+            let (address, registration) = (at.bits(), Some((at.bits(), 16)));
+            assert_eq!(memory.probe(at, 17), Err(Cause::OutOfRange { address, bytes: 17, registration }));
             registry.free(offset).unwrap();
             assert_eq!(memory.probe(at, 1), Err(Cause::Stale { address: at.bits() }));
         }

@@ -27,7 +27,8 @@ fn wrong_addresses_give_errors_and_change_no_memory() {
             let nobody = Cause::NoSuchRank { rank: Rank(2), size: 2 };
             assert_eq!(cause(worker.get(bootstrap_memory(2, 0), &mut eight)), nobody);
             assert_eq!(cause(worker.raise(signal(2, 0), 1)), nobody);
-            let out = Cause::OutOfRange { address: bits(beyond), bytes: 8 };
+            let memory = (bits(bootstrap_memory(1, 0)), layout::BOOTSTRAP_MEMORY_BYTES);
+            let out = Cause::OutOfRange { address: bits(beyond), bytes: 8, registration: Some(memory) };
             assert_eq!(cause(worker.put(beyond, &[9; 8])), out);
             assert_eq!(cause(worker.put_signal(beyond, &[9; 8], signal(1, 9), 1)), out);
             assert_eq!(cause(worker.get(beyond, &mut eight)), out);

@@ -3,7 +3,8 @@
 
 use crate::exchange::effort;
 use crate::expected_error::{disagreed, misused, refused};
-use tasuki::{Blocks, Communicator, ErrorKind, Job, Rank, Request, Result, Slot, Sum, Uneven};
+use tasuki::engine::Cause;
+use tasuki::{Blocks, Communicator, ErrorKind, Job, Pod, Rank, Request, Result, Slot, Sum, Uneven, Zeroable};
 
 /// Makes a call of two values in the form of that number, and returns the result of a call that has one. The call
 /// returns an `Option`. Without a result, values that were passed to be replaced have not changed.
@@ -317,6 +318,85 @@ pub fn j_nonblocking_calls_of_every_form(job: &Job) -> Result<()> {
         let ranks = (0..size).sum();
         let expected = (root.0, ranks, is_root.then_some(ranks));
         assert_eq!((numbers.0.wait()?, numbers.1.wait()?, numbers.2.wait()?), expected, "numbers");
+    }
+    job.barrier()
+}
+
+/// Types of the program's own, as long as each other.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[bytemuck(crate = "tasuki::bytemuck")]
+#[repr(C)]
+struct Apple(f64, f64);
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[bytemuck(crate = "tasuki::bytemuck")]
+#[repr(C)]
+struct Pear(f64, f64);
+
+/// J: members whose values have different types get errors that name their own type, and what they know of the other.
+/// Those of members that prepare different plans name both.
+pub fn j_errors_of_different_calls_name_the_types(job: &Job) -> Result<()> {
+    type Call = fn(&Communicator, is_first: bool) -> Result<()>;
+    let (apple, pear) = ("call_forms::Apple", "call_forms::Pear");
+    let calls: [(Call, [&str; 2]); 7] = [
+        (
+            |world, is_first| match is_first {
+                true => world.allgather(&[Apple::zeroed()]).map(drop),
+                false => world.allgather(&[Pear::zeroed()]).map(drop),
+            },
+            [apple, pear],
+        ),
+        (
+            |world, is_first| match is_first {
+                true => world.allgather(&[Apple::zeroed()]).map(drop),
+                false => world.allgather(&[0.0; 2]).map(drop),
+            },
+            [apple, "of f64"],
+        ),
+        (
+            |world, is_first| match is_first {
+                true => world.iallgather([Apple::zeroed()])?.wait().map(drop),
+                false => world.iallgather([Pear::zeroed()])?.wait().map(drop),
+            },
+            [apple, pear],
+        ),
+        (
+            |world, is_first| match is_first {
+                true => world.allgather(Uneven(&[Apple::zeroed()])).map(drop),
+                false => world.allgather(Uneven(&[Pear::zeroed()])).map(drop),
+            },
+            [apple, pear],
+        ),
+        (
+            |world, is_first| match is_first {
+                true => world.bcast_init::<Apple>(1, Rank(0)).map(drop),
+                false => world.bcast_init::<Pear>(1, Rank(0)).map(drop),
+            },
+            [apple, pear],
+        ),
+        (
+            |world, is_first| world.allreduce_init::<f64>(if is_first { 1 } else { 2 }, Sum).map(drop),
+            ["allreduce 16 bytes", "allreduce 8 bytes"],
+        ),
+        (
+            |world, is_first| match is_first {
+                true => world.allreduce_init::<f64>(1, Sum).map(drop),
+                false => world.allreduce_init::<u64>(1, Sum).map(drop),
+            },
+            ["of u64, combined by Sum", "of f64, combined by Sum"],
+        ),
+    ];
+    for (number, (call, names)) in calls.into_iter().enumerate() {
+        let (world, is_first) = (job.world().dup()?, job.rank() == 0);
+        let error = call(&world, is_first).expect_err("the types differ");
+        let text = error.to_string();
+        // A member may learn from another one that the call has failed, before it finds the difference.
+        if matches!(error.cause(), Cause::Mismatch { .. }) {
+            assert!(text.contains(names[usize::from(!is_first)]), "call {number}: {text}");
+        }
+        let found = usize::from(matches!(error.cause(), Cause::Mismatch { .. }));
+        let all = job.world().allreduce(&found, Sum)?;
+        assert!(all > 0, "call {number}: no member has found the difference");
     }
     job.barrier()
 }

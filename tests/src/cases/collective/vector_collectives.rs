@@ -4,7 +4,7 @@
 use crate::exchange::effort;
 use crate::expected_error::{check_error, misused, refused};
 use tasuki::collective::quiesce;
-use tasuki::{Blocks, Communicator, ErrorKind, Job, Plan, Rank, Request, Result, Uneven};
+use tasuki::{Blocks, Cartesian, Communicator, ErrorKind, Job, Plan, Rank, Request, Result, Uneven};
 
 /// Values of 8 bytes that tell their sender, their receiver and their place.
 fn block(from: usize, to: usize, count: usize) -> Vec<u64> {
@@ -48,6 +48,81 @@ fn begun(world: &Communicator, root: Rank, scale: usize) -> Result<()> {
     }
     assert_eq!(gather.wait()?, is_root.then(|| all(&counts, 5)), "gather to {root}");
     Ok(())
+}
+
+/// Results go into blocks that are there: these get other blocks, and keep the memory of their values where it has
+/// room. Other members pass the other form of the same call.
+pub fn j_results_take_the_place_of_blocks(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    let ring = Cartesian::new(world, [ranks], [true])?;
+    let sides = [(me + ranks - 1) % ranks, (me + 1) % ranks];
+    let mut kept = [(); 4].map(|()| Blocks::default());
+    for (round, scale) in [effort(job, 9001, 301), 0, 3, 40].into_iter().enumerate() {
+        let (root, replaces) = (Rank(round % ranks), !(me + round).is_multiple_of(3));
+        let (is_root, counts) = (job.rank() == root, counts(ranks, scale));
+        let (mine, everyones) = (block(me, 5, counts[me]), all(&counts, 5));
+        let blocks_to = |members: &[usize]| -> Blocks<u64> {
+            members.iter().map(|&to| block(me, to, count(me, to, scale))).collect()
+        };
+        let blocks_from = |members: &[usize]| -> Blocks<u64> {
+            members.iter().map(|&from| block(from, me, count(from, me, scale))).collect()
+        };
+        let everyone: Vec<usize> = (0..ranks).collect();
+        let [gathered, allgathered, exchanged, neighbours] = &mut kept;
+        if replaces {
+            let got = world.gather((Uneven(&mine), &mut *gathered), root)?;
+            assert_eq!(got, is_root.then_some(()), "gather to {root}");
+            world.allgather((Uneven(&mine[..]), &mut *allgathered))?;
+            world.alltoall((&blocks_to(&everyone), &mut *exchanged))?;
+            ring.neighbor_alltoall((&blocks_to(&sides), &mut *neighbours))?;
+        } else {
+            if let Some(got) = world.gather(Uneven(&mine), root)? {
+                *gathered = got;
+            }
+            *allgathered = world.allgather(Uneven(&mine))?;
+            *exchanged = world.alltoall(&blocks_to(&everyone))?;
+            *neighbours = ring.neighbor_alltoall(&blocks_to(&sides))?;
+        }
+        let check = |kept: &[Blocks<u64>; 4], what: &str| {
+            let expected = [&everyones, &everyones, &blocks_from(&everyone), &blocks_from(&sides)];
+            for (number, (got, expected)) in kept.iter().zip(expected).enumerate() {
+                if number > 0 || is_root {
+                    assert_eq!(got, expected, "{what} call {number}, round {round}");
+                }
+            }
+        };
+        check(&kept, "blocking");
+        let [gathered, allgathered, exchanged, neighbours] = kept;
+        let mut gather = world.igather((Uneven(mine.clone()), gathered), root)?;
+        let mut allgather = world.iallgather((Uneven(mine), allgathered))?;
+        let mut alltoall = world.ialltoall((blocks_to(&everyone), exchanged))?;
+        let mut exchange = ring.ineighbor_alltoall((blocks_to(&sides), neighbours))?;
+        let gathered = gather.wait()?.unwrap_or_default();
+        kept = [gathered, allgather.wait()?, alltoall.wait()?, exchange.wait()?];
+        check(&kept, "nonblocking");
+    }
+    // Few values stay in the memory that many have had.
+    let (few, to_each) = ([me as u64; 2], || all(&vec![2; ranks], 5));
+    let mut result = all(&vec![100; ranks], 5);
+    let memory = result.values().as_ptr();
+    world.allgather((Uneven(&few), &mut result))?;
+    assert!(result.counts().all(|count| count == 2));
+    world.alltoall((&to_each(), &mut result))?;
+    if let Some(()) = world.gather((Uneven(&few), &mut result), Rank(0))? {
+        assert_eq!(result.values().len(), 2 * ranks);
+    }
+    ring.neighbor_alltoall((&all(&[2; 2], 5), &mut result))?;
+    result = world.iallgather((Uneven(few), result))?.wait()?;
+    result = world.ialltoall((to_each(), result))?.wait()?;
+    result = ring.ineighbor_alltoall((all(&[2; 2], 5), result))?.wait()?;
+    assert_eq!((result.values().as_ptr(), result.len()), (memory, 2), "the memory was not used again");
+    // A refused call leaves no blocks: their ends would be those of other values.
+    let fails = world.dup()?;
+    if me == 0 {
+        misused(job, fails.alltoall((&all(&vec![1; ranks + 1], 5), &mut result)), &["alltoall", "blocks"]);
+        assert!(result.is_empty() && result.values().is_empty(), "{result:?}");
+    }
+    job.barrier()
 }
 
 /// Nonblocking calls with every root and with blocks that are empty, short enough to travel with

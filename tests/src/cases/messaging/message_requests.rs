@@ -2,7 +2,7 @@
 //! forgotten.
 
 use crate::exchange::effort;
-use crate::expected_error::refused;
+use crate::expected_error::{misused, refused};
 use crate::leak::forget;
 use crate::pattern;
 use std::time::Duration;
@@ -371,4 +371,38 @@ pub fn awaiting_may_be_given_up(job: &Job) -> Result<()> {
         job.barrier()?;
     }
     Ok(())
+}
+
+/// Numbers and arrays come back as they are, short and long ones. What a shorter message does not fill stays. A second
+/// wait is an error that names rank and call.
+pub fn g11_numbers_and_arrays_come_back(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank().0 as u64);
+    let (to, from) = (job.rank_after(1), job.rank_after(-1));
+    let of = from.0 as u64;
+    for _ in 0..3 {
+        let mut number = world.irecv(0_u64, from, Slot(0))?;
+        let mut short = world.irecv([7_u64; 4], from, Slot(1))?;
+        let mut long = world.irecv([7_u64; 1000], from, Slot(2))?;
+        let mut vector = world.irecv(vec![7_u64; 4], from, Slot(3))?;
+        let mut sends = (
+            world.isend(me, to, Slot(0))?,
+            world.isend([me; 2], to, Slot(1))?,
+            world.isend([me; 900], to, Slot(2))?,
+            world.isend([me; 2], to, Slot(3))?,
+        );
+        let (got, received) = number.wait()?;
+        assert_eq!((got, received.count), (of, 1));
+        let (got, received) = short.wait()?;
+        assert_eq!((got, received.count), ([of, of, 7, 7], 2));
+        let (got, received) = long.wait()?;
+        assert!(got[..900].iter().all(|&value| value == of) && got[900..].iter().all(|&value| value == 7));
+        assert_eq!((received.count, vector.wait()?.0), (900, vec![of; 2]));
+        assert_eq!((sends.0.wait()?, sends.1.wait()?), (me, [me; 2]));
+        assert_eq!((sends.2.wait()?, sends.3.wait()?), ([me; 900], [me; 2]));
+        misused(job, number.wait(), &["irecv(slot 0 from rank", "the message was waited for already"]);
+        misused(job, sends.2.wait(), &["isend(slot 2 to rank", "the message was waited for already"]);
+    }
+    assert_eq!(world.irecv([me; 3], None::<Rank>, Slot(0))?.wait()?.0, [me; 3]);
+    assert_eq!(world.isend(me, None::<Rank>, Slot(0))?.wait()?, me);
+    job.barrier()
 }

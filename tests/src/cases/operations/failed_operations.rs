@@ -176,3 +176,29 @@ pub fn b11_failed_atomics_leave_the_result(job: &Job) -> Result<()> {
     })?;
     Ok(())
 }
+
+/// Errors of atomics name the call that the program has made, and those of accesses behind an array's end the array.
+pub fn b11_errors_name_the_call_and_the_array(job: &Job) -> Result<()> {
+    let array = job.alloc::<u64>(8)?;
+    for behind in [8, 9] {
+        let at = array.on(job.rank_after(1)).at(behind);
+        let named = |outcome: Result<()>, call: &str| {
+            let error = outcome.expect_err("it is behind the end");
+            let there = format!(
+                "(the array or other memory there has 64 bytes at {})",
+                array.on(job.rank_after(1)).address()
+            );
+            check_error(job, &error, ErrorKind::Misuse, &[&there, "are not inside one registration"]);
+            assert!(error.call().starts_with(call), "{call}: {error}");
+        };
+        named(job.fetch_add(at, 1).map(drop), "fetch_add(");
+        named(job.swap(at, 1).map(drop), "swap(");
+        named(job.compare_swap(at, 1, 2).map(drop), "compare_swap(");
+        named(job.load(at).map(drop), "load(");
+        named(job.store(at, 1), "store(");
+        named(job.atomic(at, tasuki::onesided::AtomicOp::Add(1)).map(drop), "atomic add(");
+        named(job.put(at, &[1]), "put(");
+        named(job.get(at, &mut [0]), "get(");
+    }
+    job.barrier()
+}

@@ -371,6 +371,50 @@ fn the_figure_is_drawn() {
 }
 
 #[test]
+fn many_senders_to_one_are_simulated_and_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let (json, svg) = (folder.path().join("incast.json"), folder.path().join("incast.svg"));
+    let files = ["--json", json.to_str().unwrap(), "--plot", svg.to_str().unwrap()];
+    let args = ["incast", "--senders", "50,3000", "--shares", "4", "--slots", "64", "--messages", "2"];
+    let ended = sim(&[&args[..], &files].concat()).expect(0);
+    assert_eq!(ended.err, "", "no bar where nobody sees it");
+    for word in ["torus, 3000 senders, 6000 messages", "split 4 ways", "drained", "polls", "drops"] {
+        assert!(ended.out.contains(word), "{word}: {}", ended.out);
+    }
+    let lines: Vec<Value> = std::fs::read_to_string(json)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    // Two networks and numbers of senders; three places of counters, two ways of waiting, three others.
+    assert_eq!(lines.len(), 2 * 2 * (3 * 2 + 3));
+    for line in &lines {
+        assert!(line["is_drained"] == true && line["messages"] == 2 * line["senders"].as_u64().unwrap());
+        assert!(line["seconds"].as_f64().unwrap() > 0.0, "{line}");
+        let uses_tickets = line["protocol"].as_str().unwrap().starts_with("tickets");
+        assert_eq!(uses_tickets, line["waiting"].is_string());
+        let beside_slots = line["receiver_bytes_max"].as_u64().unwrap() - 64 * 128;
+        assert!(beside_slots <= 128 || line["protocol"] == "rendezvous, answered by the host", "{line}");
+    }
+    let svg = std::fs::read_to_string(svg).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("senders") && svg.contains("split 4 ways"));
+    let cut = sim(&["incast", "--senders", "3000", "--polls-max", "100"]).expect(0).out;
+    assert!(cut.contains("> "), "a lower bound where senders look too often: {cut}");
+}
+
+#[test]
+fn misuse_of_many_senders_to_one_is_reported() {
+    assert!(misuse(&["incast", "--shares", "3"]).contains("powers of two"));
+    assert!(misuse(&["incast", "--shares", "64", "--slots", "32"]).contains("--slots 32"));
+    assert!(misuse(&["incast", "--topology", "tours"]).contains("did you mean torus?"));
+    assert!(misuse(&["incast", "--senders", "0"]).contains("--senders"));
+    assert!(misuse(&["incast", "--polls", "5"]).contains("--polls-max"));
+    let help = sim(&["incast", "--help"]).expect(0).out;
+    assert!(help.contains("Examples:") && help.contains("--atomic-time"), "{help}");
+    assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+}
+
+#[test]
 fn it_explains_itself_with_an_example() {
     let ended = sim(&["--help"]).expect(0);
     assert!(ended.out.contains("Examples:") && ended.out.contains("tasuki sim bcast"));

@@ -15,11 +15,11 @@ pub(crate) mod proof;
 mod schedule_file;
 
 pub(crate) use default_segments::{segments_of_study, segments_to_see, segments_to_simulate};
-pub(crate) use numbers::{RANKS_MAX, ranks};
+pub(crate) use numbers::{RANKS_MAX, bytes, ranks};
 pub(crate) use schedule_file::{is_file, read, text, text_of};
 
 use clap::Args;
-use numbers::{Grid, bytes, each, grid};
+use numbers::{Grid, each, grid};
 use std::sync::Arc;
 use tasuki_command::misuse;
 use tasuki_schedule::BYTES_MAX;

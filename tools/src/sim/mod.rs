@@ -6,10 +6,12 @@
 //! report             the table and the line of JSON    progress_bar   how far the simulation is
 //! broadcast_figure/      a study's broadcasts beside its formulas
 //! single_driver_figure   collectives driven by one rank beside those driven by all
+//! incast/                many ranks that send to one
 //! ```
 
 mod algorithm_choice;
 mod broadcast_figure;
+mod incast;
 mod network_costs;
 mod progress_bar;
 mod report;
@@ -45,6 +47,7 @@ Examples:
   tasuki sim mine.goal --topology crossbar --overhead 200ns
   tasuki sim gather --ranks 33 --bytes 1M --topology crossbar --latency 1us --byte-time 12GB/s --engines 1
   tasuki sim bcast --ranks 100000 --bytes 8K --algorithm binary --driven-by 0
+  tasuki sim incast --senders 100,1000,10000 --plot incast.svg
 
 Topologies: crossbar, fat-tree:ARITY, torus (of three sides that differ little), torus:AxBx.., mesh:AxBx.., \
 dragonfly:GROUPSxROUTERSxNODES. Ranks fill one node after the other.
@@ -58,8 +61,11 @@ Exit code: 0; 1 if the schedule gets stuck; 2 for misuse.";
 
 /// Simulate a collective on a network of any size: time, busiest link, memory of a rank.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLE)]
+#[command(after_help = EXAMPLE, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(disable_help_subcommand = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    other: Option<OtherSimulation>,
     /// Collective: barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
     /// reduce_scatter, scan, exscan, neighbours, or, with blocks of different sizes, gatherv,
     /// scatterv, allgatherv, alltoallv. Or a file that `tasuki plan export` wrote: JSON, or GOAL
@@ -107,8 +113,17 @@ pub(crate) struct Args {
     figure_lists: Option<PathBuf>,
 }
 
+/// What is simulated that is no collective.
+#[derive(clap::Subcommand)]
+enum OtherSimulation {
+    Incast(incast::IncastArgs),
+}
+
 /// The subcommand; its exit code.
 pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
+    if let Some(OtherSimulation::Incast(args)) = &args.other {
+        return incast::command(args);
+    }
     if let Some(path) = &args.figure {
         return draw(path, broadcast_figure::svg);
     }
@@ -241,17 +256,20 @@ fn draw(path: &std::path::Path, svg: impl Fn() -> anyhow::Result<String>) -> any
 }
 
 fn network(args: &Args, ranks: usize, per_node: usize) -> anyhow::Result<Network> {
-    let topology = &args.topology;
-    let nodes = ranks.div_ceil(per_node) as u64;
-    let topology = Topology::parse(topology, nodes).map_err(|wrong| {
+    let topology = parsed_topology(&args.topology, ranks.div_ceil(per_node) as u64)?;
+    Ok(Network { parameters: args.costs.parameters(), ..Network::new(topology, per_node as u64) })
+}
+
+/// The topology of that name for so many nodes.
+fn parsed_topology(text: &str, nodes: u64) -> anyhow::Result<Topology> {
+    Topology::parse(text, nodes).map_err(|wrong| {
         let nearest = match &wrong {
             WrongTopology::Kind(kind) => nearest(kind, Topology::KINDS),
             _ => None,
         };
         let hint = nearest.map(|right| format!("; did you mean {right}?")).unwrap_or_default();
-        misuse(format!("--topology {topology}: {wrong}{hint}"))
-    })?;
-    Ok(Network { parameters: args.costs.parameters(), ..Network::new(topology, per_node as u64) })
+        misuse(format!("--topology {text}: {wrong}{hint}"))
+    })
 }
 
 /// The sides of a torus that has at most three and whose nodes are full; otherwise zeros.

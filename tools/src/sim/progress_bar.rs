@@ -25,19 +25,23 @@ impl Bar {
 
     /// Moves the bar.
     pub(super) fn show(&mut self, progress: SimulationProgress) {
+        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        let parts = share(progress.made as u64, progress.ranks as u64);
+        let whole = MAKING * parts + (1.0 - MAKING) * share(progress.begun, progress.steps) * parts;
+        self.show_share(whole, || match progress.begun {
+            0 => format!("{} of {} ranks prepared", progress.made, progress.ranks),
+            begun => format!("{begun} of {} steps", progress.steps),
+        });
+    }
+
+    /// Moves the bar to a share of the whole.
+    pub(super) fn show_share(&mut self, share: f64, message: impl FnOnce() -> String) {
         if self.since.elapsed() < SOON {
             return;
         }
         let bar = self.bar.get_or_insert_with(made);
-        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
-        let parts = share(progress.made as u64, progress.ranks as u64);
-        let whole = MAKING * parts + (1.0 - MAKING) * share(progress.begun, progress.steps) * parts;
-        bar.set_position((whole * STEPS as f64) as u64);
-        if progress.begun == 0 {
-            bar.set_message(format!("{} of {} ranks prepared", progress.made, progress.ranks));
-        } else {
-            bar.set_message(format!("{} of {} steps", progress.begun, progress.steps));
-        }
+        bar.set_position((share * STEPS as f64) as u64);
+        bar.set_message(message());
     }
 }
 

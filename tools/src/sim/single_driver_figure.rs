@@ -2,6 +2,7 @@
 //! bytes over the number of ranks, on a torus.
 
 use super::progress_bar::Bar;
+use super::units::power_of_ten_seconds;
 use crate::svg_drawing::{Area, Drawn};
 use anyhow::Context;
 use plotters::prelude::*;
@@ -96,13 +97,13 @@ pub(super) fn svg(ranks_max: usize) -> anyhow::Result<String> {
             caption: "Broadcast down a binary tree: time",
             curves: bcasts.iter().zip(COLORS).collect(),
             value: seconds,
-            label: time,
+            label: power_of_ten_seconds,
         },
         DriverPanel {
             caption: "Allgather of 8 B: time",
             curves: allgathers.iter().zip(COLORS[1..].iter().copied()).collect(),
             value: seconds,
-            label: time,
+            label: power_of_ten_seconds,
         },
         DriverPanel {
             caption: "Lists of the rank that has most",
@@ -141,15 +142,6 @@ impl Case {
 
 fn text(size: u32) -> TextStyle<'static> {
     ("sans-serif", size).into_text_style(&(0, 0)).color(&INK)
-}
-
-/// A power of ten, in seconds, as text.
-fn time(seconds: f64) -> String {
-    let (unit, name) = [(1.0, "s"), (1e-3, "ms")]
-        .into_iter()
-        .find(|(unit, _)| seconds >= *unit * 0.999)
-        .unwrap_or((1e-6, "us"));
-    format!("{:.0} {name}", seconds / unit)
 }
 
 /// A power of ten, in bytes, as text.
@@ -242,7 +234,10 @@ mod tests {
 
     #[test]
     fn powers_of_ten_have_units() {
-        assert_eq!([1e-6, 1e-4, 1e-3, 1.0, 10.0].map(time), ["1 us", "100 us", "1 ms", "1 s", "10 s"]);
+        assert_eq!(
+            [1e-6, 1e-4, 1e-3, 1.0, 10.0].map(power_of_ten_seconds),
+            ["1 us", "100 us", "1 ms", "1 s", "10 s"]
+        );
         assert_eq!([100.0, 1e3, 1e8].map(bytes), ["100 B", "1 kB", "100 MB"]);
     }
 }

@@ -52,6 +52,15 @@ pub(super) fn rate(rate: f64) -> String {
     format!("{value:.digits$} {name}")
 }
 
+/// A power of ten, in seconds, as text.
+pub(super) fn power_of_ten_seconds(seconds: f64) -> String {
+    let (unit, name) = [(1.0, "s"), (1e-3, "ms")]
+        .into_iter()
+        .find(|(unit, _)| seconds >= *unit * 0.999)
+        .unwrap_or((1e-6, "us"));
+    format!("{:.0} {name}", seconds / unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -590,7 +590,7 @@ impl Communicator {
             return Err(self.worker().fault(cause, call));
         }
         let is_after_failure = monitor.is_about_job_calls();
-        if is_after_failure && !monitor.is_told() {
+        if is_after_failure && !monitor.is_known_to_program() {
             return Err(self.worker().fault(monitor.failure(), call));
         }
         let body = || body(is_after_failure);

@@ -217,7 +217,7 @@ pub(crate) struct FailureMonitor {
     /// True if this member has failed itself, or has read that another one has.
     has_failed: AtomicBool,
     /// True once a call has told the program of the failure.
-    is_told: AtomicBool,
+    is_known_to_program: AtomicBool,
     /// True once it has failed and the nonblocking calls that were under way have ended.
     has_ended: AtomicBool,
     /// The first failure, once it was looked for.
@@ -297,7 +297,7 @@ impl FailureMonitor {
             current_call,
             notice,
             has_failed: AtomicBool::new(false),
-            is_told: AtomicBool::new(false),
+            is_known_to_program: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             first_failure: OnceLock::new(),
             reads_words,
@@ -357,7 +357,7 @@ impl FailureMonitor {
     /// Returns the failure of the communicator, of which the caller tells the program.
     #[cold]
     pub(crate) fn failure(&self) -> Cause {
-        self.is_told.store(true, Ordering::Relaxed);
+        self.is_known_to_program.store(true, Ordering::Relaxed);
         let FirstFailure { text, reason, rank } = self.first_failure();
         let peer = if let FailureReason::Left(rank) = reason { Some(*rank) } else { *rank };
         Cause::CommunicatorFailed { first: text.clone(), kind: reason.kind(), peer }
@@ -491,7 +491,7 @@ impl FailureMonitor {
             let _ = self.first_failure.set(FirstFailure { text, reason, rank: None });
         }
         self.has_failed.store(true, Ordering::Relaxed);
-        self.is_told.store(true, Ordering::Relaxed); // the call that has failed tells the program
+        self.is_known_to_program.store(true, Ordering::Relaxed); // the call that has failed tells the program
         if self.of_rank.aborts.load(Ordering::Relaxed) {
             let how = format!("{} failed ({reason}), and the job is set to end then", self.text_of(call));
             worker.node_state().declare_dead(worker.rank(), &how, worker.now_ns());
@@ -519,8 +519,8 @@ impl FailureMonitor {
     }
 
     /// Returns true if a call has told the program of the failure.
-    pub(crate) fn is_told(&self) -> bool {
-        self.is_told.load(Ordering::Relaxed)
+    pub(crate) fn is_known_to_program(&self) -> bool {
+        self.is_known_to_program.load(Ordering::Relaxed)
     }
 
     /// Returns why calls of the communicator cannot succeed, for a poll. Now and then, also if only a look at all

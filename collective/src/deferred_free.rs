@@ -117,6 +117,12 @@ impl<T: Deferred> DeferredFree<T> {
         self.lost.extend(self.all.remove(&number).map(|entry| entry.made));
     }
 
+    /// Takes all out.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Arc<T>> + use<T> {
+        let (all, lost) = (std::mem::take(&mut self.all), std::mem::take(&mut self.lost));
+        all.into_values().map(|entry| entry.made).chain(lost)
+    }
+
     /// Takes the words of all members, returns those that no member needs any more, and moves the window on.
     pub(crate) fn settle(&mut self, words: impl Iterator<Item = u64>) -> Vec<Arc<T>> {
         let over = self.among(words.fold(u64::MAX, |all, word| all & word));

@@ -40,6 +40,21 @@ pub(crate) struct CommunicatorMemory {
     pub(crate) children: Children,
 }
 
+impl Drop for CommunicatorMemory {
+    /// Drops a long chain of communicators, each made from the one before as by `recreate`, one after the other. Each
+    /// inside of the one before, they would fill the stack.
+    fn drop(&mut self) {
+        let mut chain = vec![std::mem::take(&mut self.children)];
+        while let Some(Children(children)) = chain.pop() {
+            let Some(children) = Arc::into_inner(children) else { continue };
+            let mut children = children.into_inner().unwrap_or_else(PoisonError::into_inner);
+            for Child(memory) in children.drain().filter_map(Arc::into_inner) {
+                chain.extend(memory.map(|mut memory| std::mem::take(&mut memory.children)));
+            }
+        }
+    }
+}
+
 /// Marks a communicator as dropped by this member when it is dropped itself.
 #[derive(Debug)]
 pub(crate) struct DropMark {

@@ -390,6 +390,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=2 cached_schedules::j_long_calls_of_two_fail_when_one_leaves;
             Everywhere "J" 2..=4 cached_schedules::j_cached_calls_report_an_earlier_panic;
             Everywhere "J" 2..=4 cached_schedules::j_message_calls_report_a_panicking_operation;
+            Real "J recreate" 1..=2 failed_communicators::j_a_long_chain_of_recreated_communicators_is_dropped;
             Everywhere "J" 2..=4 failed_communicators::j_a_failed_call_fails_the_communicator;
             Everywhere "J" 2..=4 failed_communicators::j_a_call_of_one_member_never_leads_to_wrong_values;
             Everywhere "J" 2..=4 failed_communicators::j_fuzzy_barriers_are_calls_of_the_communicator;

@@ -472,3 +472,15 @@ pub fn j_allocations_on_members_match_no_other_call(job: &Job) -> Result<()> {
     assert!(outcome.is_err() || part.barrier().is_err(), "the calls differ");
     job.barrier()
 }
+
+/// A service may recreate its communicator again and again. The last one is dropped with all of those before, without a
+/// deep stack.
+pub fn j_a_long_chain_of_recreated_communicators_is_dropped(job: &Job) -> Result<()> {
+    let mut last = job.world().dup()?;
+    for _ in 0..5_000 {
+        last = last.recreate()?;
+    }
+    assert_eq!(last.allreduce(&1, Sum)?, job.size());
+    drop(last);
+    job.barrier()
+}

@@ -82,8 +82,8 @@ fn flow_figures<'j>(
 
 /// What messages go through.
 enum Lane<'j> {
-    Receiver(ReceiveQueue),
-    Sender(ReceiveQueueSender),
+    Receiver(Box<ReceiveQueue>),
+    Sender(Box<ReceiveQueueSender>),
     /// `send_any` and `recv_any`.
     Any(&'j Communicator),
 }
@@ -110,8 +110,8 @@ impl<'j> Flow<'j> {
                 let mut address = [queue.as_ref().map(ReceiveQueue::address).unwrap_or_default()];
                 s.world().bcast(&mut address, RECEIVER)?;
                 match queue {
-                    Some(queue) => Lane::Receiver(queue),
-                    None => Lane::Sender(job.open_receive_queue(address[0])?),
+                    Some(queue) => Lane::Receiver(queue.into()),
+                    None => Lane::Sender(job.open_receive_queue(address[0])?.into()),
                 }
             }
         };

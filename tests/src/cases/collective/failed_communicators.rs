@@ -480,7 +480,7 @@ pub fn j_a_long_chain_of_recreated_communicators_is_dropped(job: &Job) -> Result
     for _ in 0..5_000 {
         last = last.recreate()?;
     }
-    assert_eq!(last.allreduce(&1, Sum)?, job.size());
+    assert_eq!(last.allreduce(&1_usize, Sum)?, job.size());
     drop(last);
     job.barrier()
 }

@@ -116,7 +116,7 @@ pub(crate) struct Args {
 /// What is simulated that is no collective.
 #[derive(clap::Subcommand)]
 enum OtherSimulation {
-    Incast(incast::IncastArgs),
+    Incast(Box<incast::IncastArgs>),
 }
 
 /// The subcommand; its exit code.

@@ -106,7 +106,7 @@ fn explain(area: &Area<'_>, rows: &[IncastRow], width: u32) -> Drawn {
 fn draw_panel(area: &Area<'_>, rows: &[IncastRow], topology: &str, waiting: TicketWaiting) -> Drawn {
     let how = match waiting {
         TicketWaiting::Growing => "pauses grow up to 1 ms",
-        TicketWaiting::Paced => "pauses by the pace of the queue",
+        TicketWaiting::Paced => "pauses by the place in the queue",
     };
     area.draw_text(&format!("{topology}: {how}"), &text(16), (64, 4))?;
     let log = |row: &IncastRow| (f64::from(row.senders).log10(), row.outcome.last_taken.as_seconds().log10());

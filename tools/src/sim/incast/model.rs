@@ -23,7 +23,7 @@ const COUNTER_BYTES: u64 = 128;
 const PAUSE: Time = Time::nanoseconds(2_000);
 const PAUSE_DOUBLINGS_MAX: u8 = 9;
 const PAUSE_MAX: Time = Time::nanoseconds(1_000_000);
-/// A sender that waits by the pace takes the receiver for slower after so many looks.
+/// A paced sender takes the receiver for slower after so many looks.
 const PACED_LOOKS: u8 = 3;
 /// A time-out is doubled that often.
 const TIMEOUT_DOUBLINGS_MAX: u8 = 6;
@@ -32,7 +32,7 @@ const SHOWN_EACH: u64 = 1 << 18;
 
 /// What travels. Its subject is a sender, except where another one is named.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Travelling {
+enum Transit {
     Draw,
     /// The read of a counter of consumed messages.
     Read,
@@ -45,8 +45,8 @@ enum Travelling {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
-    AtLastLink(Travelling),
-    Done(Travelling),
+    AtLastLink(Transit),
+    Done(Transit),
     /// The receiver knows that an addition is done; subject: a share.
     Added,
     /// The receiver's processor has taken a message; subject: as of the message.
@@ -163,26 +163,26 @@ impl<'q> IncastModel<'q> {
     }
 
     /// The node to which something travels, the way there, and its bytes.
-    fn target(&self, what: Travelling, subject: u32) -> (usize, WayIn, u64) {
+    fn target(&self, what: Transit, subject: u32) -> (usize, WayIn, u64) {
         match what {
-            Travelling::Draw | Travelling::Read => {
+            Transit::Draw | Transit::Read => {
                 let sender = &self.senders[subject as usize];
                 (self.shares[sender.share as usize].home, sender.to_home, CONTROL_BYTES)
             }
-            Travelling::Add => {
+            Transit::Add => {
                 let share = &self.shares[subject as usize];
                 (share.home, share.from_receiver, CONTROL_BYTES)
             }
-            Travelling::Message => {
+            Transit::Message => {
                 let sender = self.sender_of_message(subject) as usize;
                 (RECEIVER, self.senders[sender].to_receiver, self.message_bytes())
             }
-            Travelling::Request => (RECEIVER, self.senders[subject as usize].to_receiver, CONTROL_BYTES),
+            Transit::Request => (RECEIVER, self.senders[subject as usize].to_receiver, CONTROL_BYTES),
         }
     }
 
     /// Something leaves for its target.
-    fn leave(&mut self, at: Time, what: Travelling, subject: u32) {
+    fn leave(&mut self, at: Time, what: Transit, subject: u32) {
         let (_, way, _) = self.target(what, subject);
         self.push(at + way.to_last_link(self.costs), Happening::AtLastLink(what), subject);
     }
@@ -200,38 +200,38 @@ impl<'q> IncastModel<'q> {
         }
         *left -= 1;
         let first = match self.question.protocol {
-            IncastProtocol::Tickets(..) => Travelling::Draw,
-            IncastProtocol::EagerDropped | IncastProtocol::EagerPiled => Travelling::Message,
-            IncastProtocol::Rendezvous => Travelling::Request,
+            IncastProtocol::Tickets(..) => Transit::Draw,
+            IncastProtocol::EagerDropped | IncastProtocol::EagerPiled => Transit::Message,
+            IncastProtocol::Rendezvous => Transit::Request,
         };
         self.leave(at, first, sender);
     }
 
-    fn at_last_link(&mut self, now: Time, what: Travelling, subject: u32) {
+    fn at_last_link(&mut self, now: Time, what: Transit, subject: u32) {
         let (node, way, bytes) = self.target(what, subject);
-        let is_atomic = matches!(what, Travelling::Draw | Travelling::Read | Travelling::Add);
+        let is_atomic = matches!(what, Transit::Draw | Transit::Read | Transit::Add);
         let atomic = is_atomic.then_some(self.question.costs.atomic);
         let done = self.nodes[node].accept(self.costs, now, way, bytes, atomic);
         self.push(done, Happening::Done(what), subject);
     }
 
-    fn done(&mut self, now: Time, what: Travelling, subject: u32) -> anyhow::Result<()> {
+    fn done(&mut self, now: Time, what: Transit, subject: u32) -> anyhow::Result<()> {
         match what {
-            Travelling::Draw => {
+            Transit::Draw => {
                 let sender = &mut self.senders[subject as usize];
                 let share = &mut self.shares[sender.share as usize];
                 (sender.ticket, sender.pauses) = (share.drawn, 0);
                 share.drawn += 1;
                 self.go_on(now, subject, None)?;
             }
-            Travelling::Read => {
+            Transit::Read => {
                 self.polls += 1;
                 let sender = &mut self.senders[subject as usize];
                 sender.consumed = self.shares[sender.share as usize].consumed;
                 let pause = self.pause(subject);
                 self.go_on(now, subject, Some(pause))?;
             }
-            Travelling::Add => {
+            Transit::Add => {
                 let share = &mut self.shares[subject as usize];
                 share.consumed += share.added.pop_front().unwrap_or(0);
                 if self.question.costs.waits_for_adds {
@@ -240,8 +240,8 @@ impl<'q> IncastModel<'q> {
                     self.push(back, Happening::Added, subject);
                 }
             }
-            Travelling::Message => self.message_here(now, subject)?,
-            Travelling::Request => {
+            Transit::Message => self.message_here(now, subject)?,
+            Transit::Request => {
                 self.receiver.requests.push_back(subject);
                 self.receiver.requests_max =
                     self.receiver.requests_max.max(self.receiver.requests.len() as u64);
@@ -261,11 +261,11 @@ impl<'q> IncastModel<'q> {
                 let pauses = &mut self.senders[subject as usize].pauses;
                 *pauses = (*pauses + 1).min(PAUSE_DOUBLINGS_MAX);
             }
-            self.leave(back + pause.unwrap_or_default(), Travelling::Read, subject);
+            self.leave(back + pause.unwrap_or_default(), Transit::Read, subject);
             return Ok(());
         }
         let slot = self.shares[number as usize].slots.begin(ticket, subject)?;
-        self.leave(back, Travelling::Message, number * slots + slot);
+        self.leave(back, Transit::Message, number * slots + slot);
         let sent = self.costs.occupied(1, self.message_bytes());
         self.begin(back + sent, subject);
         Ok(())
@@ -297,7 +297,7 @@ impl<'q> IncastModel<'q> {
                 let sender = &mut self.senders[subject as usize];
                 let timeout = self.question.costs.timeout * (1 << sender.pauses);
                 sender.pauses = (sender.pauses + 1).min(TIMEOUT_DOUBLINGS_MAX);
-                self.leave(now + timeout, Travelling::Message, subject);
+                self.leave(now + timeout, Transit::Message, subject);
                 return Ok(());
             }
             IncastProtocol::EagerPiled if is_full => {
@@ -306,7 +306,7 @@ impl<'q> IncastModel<'q> {
                 self.nodes[RECEIVER].add_waiting(bytes);
                 return Ok(());
             }
-            IncastProtocol::EagerDropped | IncastProtocol::EagerPiled => self.into_buffer(now, subject),
+            IncastProtocol::EagerDropped | IncastProtocol::EagerPiled => self.take_buffer(now, subject),
             IncastProtocol::Rendezvous => {} // its buffer was taken when the request was answered
         }
         self.receiver.messages.push_back(subject);
@@ -315,7 +315,7 @@ impl<'q> IncastModel<'q> {
     }
 
     /// An eager message gets a buffer, and its sender an acknowledgement.
-    fn into_buffer(&mut self, now: Time, subject: u32) {
+    fn take_buffer(&mut self, now: Time, subject: u32) {
         self.receiver.buffers_used += 1;
         self.senders[subject as usize].pauses = 0;
         let way = self.senders[subject as usize].to_receiver;
@@ -346,7 +346,7 @@ impl<'q> IncastModel<'q> {
         self.receiver.works = false;
         let way = self.senders[subject as usize].to_receiver;
         let there = self.answer(now, RECEIVER, way);
-        self.leave(there, Travelling::Message, subject);
+        self.leave(there, Transit::Message, subject);
         self.begin(there + self.costs.occupied(1, self.message_bytes()), subject);
         self.work(now);
     }
@@ -386,6 +386,6 @@ impl<'q> IncastModel<'q> {
         let is_remote = share.home != RECEIVER;
         let leaves = if is_remote { self.nodes[RECEIVER].send(self.costs, now, CONTROL_BYTES) } else { now };
         self.receiver.additions_awaited += u32::from(self.question.costs.waits_for_adds);
-        self.leave(leaves, Travelling::Add, number as u32);
+        self.leave(leaves, Transit::Add, number as u32);
     }
 }

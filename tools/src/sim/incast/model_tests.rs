@@ -125,7 +125,7 @@ fn a_split_takes_atomics_off_the_busiest_interface() {
 }
 
 #[test]
-fn senders_that_know_the_pace_look_less_often() {
+fn senders_that_are_paced_look_less_often() {
     let [growing, paced] = [TicketWaiting::Growing, TicketWaiting::Paced]
         .map(|waiting| asked(IncastProtocol::Tickets(CounterHome::Split(4), waiting), 4000).outcome());
     assert!(paced.polls * 2 < growing.polls, "{growing:?} {paced:?}");

@@ -18,10 +18,10 @@ impl GrowingPause {
         GrowingPause { next_ns: first_ns, longest_ns }
     }
 
-    /// Sets the longest pause from now on, in ns.
-    pub(crate) fn limit(&mut self, longest_ns: u64) {
-        self.longest_ns = longest_ns;
-        self.next_ns = self.next_ns.min(longest_ns);
+    /// The next pause is that long, in ns.
+    pub(crate) fn begin_again(&mut self, first_ns: u64) {
+        self.next_ns = first_ns;
+        self.longest_ns = self.longest_ns.max(first_ns);
     }
 
     /// Waits for an event, or a pause. Returns true if the event has happened. Errors: those of a wait until the

@@ -13,11 +13,11 @@ use tasuki_core::fabric::{Refused, SlotWord, SlotWrite};
 use tasuki_core::node::node_state::RankStage;
 use tasuki_core::segment::GlobalAddress;
 
-/// The first pause of a sender that waits for a buffer, in ns. The longest is that long for each message that has to be
-/// taken before, within limits: so the sender that is next looks often, and many senders together do not look more often
-/// than a few.
+/// The shortest pause of a sender that waits for a buffer, and the longest while nothing is received, in ns.
 const PAUSE_NS: u64 = 2_000;
-const LONGEST_PAUSE_NS: std::ops::RangeInclusive<u64> = 20_000..=1_000_000;
+const PAUSE_MAX_NS: u64 = 1_000_000;
+/// The time in ns in which a receiver takes a message, at best.
+const TAKE_NS: u64 = 50;
 /// How many tickets ahead a sender fetches a line.
 const AHEAD: u64 = 4;
 
@@ -99,10 +99,15 @@ impl QueueAccess {
         let counters = self.share.counters(worker);
         let call = || self.call(None, ", whose buffers are full");
         let event = Arc::new(Room { access: self.clone(), ticket });
-        let mut pause = GrowingPause::new(PAUSE_NS, *LONGEST_PAUSE_NS.end());
+        let mut pause = GrowingPause::new(PAUSE_NS, PAUSE_MAX_NS);
+        let (shares, mut before) = (self.description.shares.len() as u64, None);
         while !tickets.has_room(&counters, ticket)? {
-            let longest = tickets.taken_before(ticket).saturating_mul(PAUSE_NS);
-            pause.limit(longest.clamp(*LONGEST_PAUSE_NS.start(), *LONGEST_PAUSE_NS.end()));
+            // A receiver that goes on is looked at when the turn of this ticket can come; one that does not, ever more
+            // seldom (docs/design/communication/many-to-one.md).
+            let taken_before = tickets.taken_before(ticket);
+            if before.replace(taken_before) != Some(taken_before) {
+                pause.begin_again(PAUSE_NS.max(taken_before.saturating_mul(TAKE_NS * shares)));
+            }
             if self.is_closed()? {
                 return Err(worker.fault(Cause::QueueClosed { peer: self.receiver }, call));
             }

@@ -265,7 +265,6 @@ mod tests {
                     && layout.is_empty()
                     && layout.is_contiguous()
                     && layout.span() == 0
-                    && layout.len() == 0
             );
             assert_eq!(layout.runs(0, 0).count(), 0);
         }

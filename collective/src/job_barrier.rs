@@ -80,6 +80,11 @@ impl Known {
         }
     }
 
+    /// The same without what says that the barrier is void.
+    fn valid(self) -> Known {
+        Known { values: MinMax { is_void: false, ..self.values }, ..self }
+    }
+
     fn words(self) -> Words {
         let MinMax { least, most, busy, is_void } = self.values;
         let flags = (u64::from(busy) * BUSY) | (u64::from(is_void) * VOID);
@@ -219,6 +224,8 @@ impl JobBarrier {
     /// Exchanges lines with all ranks. Returns what all of them have given.
     fn exchange(&self, worker: &Worker, state: &mut BarrierState, own: Known, call: &str) -> Result<Known> {
         let instance = state.finished + 1;
+        // What lines that were written before say was not void then, so it counts on no rank, this one included.
+        let own = if state.written.is_some() { own.valid() } else { own };
         let (first, mut known) = state.written.unwrap_or((0, own));
         for round in first..self.rounds {
             let partners = Partners::of(worker, round);

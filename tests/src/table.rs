@@ -221,11 +221,14 @@ macro_rules! each_case {
             Everywhere "F9" 1..=3 receive_queues::f9_messages_are_taken_out_of_order;
             Everywhere "F10" 1..=3 receive_queues::f10_other_slots_fill_the_queue;
             Everywhere "F" 1..=4 receive_queues::f_senders_that_give_up_stop_nobody;
+            Everywhere "F" 2..=3 receive_queues::f_an_idle_sender_that_gave_up_stops_nobody;
             Everywhere "F" 1..=5 receive_queues::f_long_messages_stay_at_their_senders;
             Everywhere "F" 1..=3 receive_queues::f_queues_are_dropped;
             Everywhere "F" 1..=4 receive_queues::f_receives_end_when_all_others_have_left;
             Everywhere "F" 1..=2 receive_queues::f_senseless_queues_are_refused;
             Everywhere "F10" 1..=3 any_source::f10_other_slots_fill_the_any_source_queue;
+            Everywhere "G" 1..=3 any_source::g_messages_put_back_and_copied_out_keep_their_order;
+            Everywhere "G" 2..=3 any_source::g_a_message_that_does_not_fit_stays_the_oldest;
             Everywhere "G" 1..=8 any_source::g_any_source_messages_keep_their_order;
             Everywhere "G" 1..=3 any_source::g_any_source_slots_in_any_order;
             Everywhere "G10" 2..=3 any_source::g10_any_source_never_meets_named;

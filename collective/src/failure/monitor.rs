@@ -358,6 +358,7 @@ impl FailureMonitor {
     #[cold]
     pub(crate) fn failure(&self) -> Cause {
         self.is_known_to_program.store(true, Ordering::Relaxed);
+        self.has_failed.store(true, Ordering::Relaxed); // the notice may come later than what the caller has read
         let FirstFailure { text, reason, rank } = self.first_failure();
         let peer = if let FailureReason::Left(rank) = reason { Some(*rank) } else { *rank };
         Cause::CommunicatorFailed { first: text.clone(), kind: reason.kind(), peer }

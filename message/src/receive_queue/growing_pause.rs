@@ -10,18 +10,20 @@ use tasuki_core::engine::{Condition, Deadline, WaitEvent, Worker};
 pub(crate) struct GrowingPause {
     next_ns: u64,
     longest_ns: u64,
+    /// The longest pause, unless the first one is longer.
+    limit_ns: u64,
 }
 
 impl GrowingPause {
     /// The first pause and the longest one, in ns.
     pub(crate) fn new(first_ns: u64, longest_ns: u64) -> GrowingPause {
-        GrowingPause { next_ns: first_ns, longest_ns }
+        GrowingPause { next_ns: first_ns, longest_ns, limit_ns: longest_ns }
     }
 
     /// The next pause is that long, in ns.
     pub(crate) fn begin_again(&mut self, first_ns: u64) {
         self.next_ns = first_ns;
-        self.longest_ns = self.longest_ns.max(first_ns);
+        self.longest_ns = self.limit_ns.max(first_ns);
     }
 
     /// Waits for an event, or a pause. Returns true if the event has happened. Errors: those of a wait until the

@@ -76,9 +76,15 @@ struct ReadShare {
 struct Searched {
     slot: Option<u32>,
     context: u64,
-    /// The first ticket that was not looked at.
+    /// The ticket behind that of the message that it has found.
     next: u64,
+    /// How many searches may still go on there. So a message whose line has come late is not overtaken for ever.
+    left: u64,
 }
+
+/// How many searches go on, at least; and the part of the buffers that a share may have.
+const SEARCHES_MIN: u64 = 8;
+const SEARCHES_PART: u64 = 8;
 
 /// A message that is there.
 #[derive(Clone, Copy, Debug)]
@@ -199,7 +205,7 @@ impl QueueReader {
         first_ticket: u64,
     ) -> Result<QueueReader> {
         let lines = Arc::new(description.open_lines(worker)?);
-        let searched = Searched { slot: None, context: 0, next: first_ticket };
+        let searched = Searched { slot: None, context: 0, next: first_ticket, left: 0 };
         let read = |&share: &QueueShare| {
             let tickets = ReceiverTickets::new(share.slots, first_ticket);
             ReadShare { share, tickets, searched }
@@ -220,7 +226,7 @@ impl QueueReader {
     pub(crate) fn empty_head(&self) -> Option<EmptyHead> {
         let [ReadShare { share, tickets, searched }] = &self.shares[..] else { return None };
         let head = tickets.head();
-        let behind = if tickets.is_open(searched.next) { searched.next } else { head };
+        let behind = if searched.left > 0 && tickets.is_open(searched.next) { searched.next } else { head };
         let is_empty = !self.is_there(0, head) && !self.is_there(0, behind);
         let next = [head, behind].map(|ticket| (share.buffer(ticket), ticket));
         is_empty.then(|| EmptyHead { lines: self.lines.clone(), next })
@@ -297,15 +303,22 @@ impl QueueReader {
     fn find_behind(&mut self, share: usize, wanted: Wanted) -> Result<Option<u64>> {
         let ReadShare { tickets, searched, .. } = &self.shares[share];
         let (head, end) = (tickets.head(), tickets.head().wrapping_add(tickets.slots()));
-        let goes_on = (searched.slot, searched.context) == (wanted.slot, wanted.context);
-        let begin = if goes_on && tickets.is_open(searched.next) { searched.next } else { head };
+        // A message that was found and not taken, because it did not fit, is the oldest one still.
+        let is_taken = !tickets.is_open(searched.next.wrapping_sub(1));
+        let goes_on = (searched.slot, searched.context) == (wanted.slot, wanted.context)
+            && is_taken
+            && tickets.is_open(searched.next)
+            && searched.left > 0;
+        let (begin, left) = match goes_on {
+            true => (searched.next, searched.left - 1),
+            false => (head, (tickets.slots() / SEARCHES_PART).max(SEARCHES_MIN)),
+        };
         for from in [begin, head] {
             let mut ticket = from;
             while ticket != end {
                 if let Some(found) = self.look_at(share, ticket, wanted)? {
-                    let next = ticket.wrapping_add(1);
-                    self.shares[share].searched =
-                        Searched { slot: wanted.slot, context: wanted.context, next };
+                    let (slot, context, next) = (wanted.slot, wanted.context, found.wrapping_add(1));
+                    self.shares[share].searched = Searched { slot, context, next, left };
                     return Ok(Some(found));
                 }
                 ticket = ticket.wrapping_add(1);
@@ -314,7 +327,7 @@ impl QueueReader {
                 break;
             }
         }
-        self.shares[share].searched.next = head;
+        self.shares[share].searched.left = 0;
         Ok(None)
     }
 
@@ -408,7 +421,7 @@ impl QueueReader {
             false => (Place::Area(len), bytes.into()),
         };
         let header = Header { place, ..message.header };
-        self.side_store.put_back(StoredMessage { ticket: message.ticket, header, bytes });
+        self.side_store.insert(StoredMessage { ticket: message.ticket, header, bytes });
         self.put_back.fetch_add(1, Ordering::Release);
         self.worker.wake_own_threads();
     }
@@ -491,8 +504,11 @@ impl QueueReader {
                 full = Some(number);
             }
         }
-        if self.find(wanted)?.is_some() {
-            return Ok(None);
+        let heads =
+            |shares: &[ReadShare]| shares.iter().map(|read| read.tickets.head()).collect::<Vec<u64>>();
+        let before = heads(&self.shares);
+        if self.find(wanted)?.is_some() || heads(&self.shares) != before {
+            return Ok(None); // where a void ticket was taken, other buffers may be filled next
         }
         if let Some(share) = full {
             let head = self.shares[share].tickets.head();
@@ -514,7 +530,11 @@ impl QueueReader {
         self.side_store.check_room(len).map_err(|cause| self.fault(cause, wanted))?;
         let mut bytes = vec![0; len as usize];
         self.worker.get(self.area_of(share, ticket), &mut bytes)?;
-        self.side_store.push(StoredMessage { ticket, header, bytes: bytes.into() });
+        let stored = StoredMessage { ticket, header, bytes: bytes.into() };
+        match self.shares.len() {
+            1 => self.side_store.insert(stored), // messages that were put back may be later
+            _ => self.side_store.push(stored),
+        }
         self.free(share, ticket)?;
         self.publish(true)
     }

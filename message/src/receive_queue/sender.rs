@@ -328,7 +328,7 @@ impl ReceiveQueueSender {
     #[inline]
     pub fn send(&mut self, bytes: &[u8], kind: ValueKind, slot: u32) -> Result<()> {
         let (access, label) = (self.writer.access.clone(), MessageLabel { slot, kind, context: 0 });
-        send(
+        let sent = send(
             &access,
             &self.progress,
             bytes,
@@ -336,7 +336,9 @@ impl ReceiveQueueSender {
             &mut self.writer,
             |writer| writer.write_bytes(bytes, label, &|| ()),
             |writer, offered| writer.write_offered(offered, label, &|| ()),
-        )
+        );
+        // Nobody may wait for a ticket of a call that has ended.
+        sent.inspect_err(|_| self.writer.give_up(&self.progress))
     }
 }
 

@@ -57,9 +57,9 @@ impl SideStore {
         self.messages.push_back(message);
     }
 
-    /// Puts a message back to its place in the order of the tickets, which are all of one share. Takes it also if there
-    /// is no room.
-    pub(crate) fn put_back(&mut self, message: StoredMessage) {
+    /// Adds a message at its place in the order of the tickets, which are all of one share. Takes it also if there is no
+    /// room.
+    pub(crate) fn insert(&mut self, message: StoredMessage) {
         self.used += message.bytes.len() as u64 + ENTRY_BYTES;
         let place = self.messages.iter().position(|other| precedes(message.ticket, other.ticket));
         self.messages.insert(place.unwrap_or(self.messages.len()), message);

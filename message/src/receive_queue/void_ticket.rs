@@ -1,9 +1,8 @@
 //! Tickets of senders that have given up: the receiver must learn that no message comes, or it would wait for it, and
 //! later senders with it.
 //!
-//! A sender whose call has reached its limit keeps its ticket, and uses it for its next message. If the sender is
-//! dropped before, the ticket is written as void as soon as its buffer is free: by any waiting call of the rank, at the
-//! latest when the rank leaves.
+//! The ticket of a call that has reached its limit is written as void as soon as its buffer is free: by any waiting call
+//! of the rank, at the latest when the rank leaves.
 
 use crate::progress::Continuation;
 use crate::progress::FinalizeHook;

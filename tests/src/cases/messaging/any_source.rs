@@ -478,3 +478,57 @@ pub fn g_any_source_takes_memory_at_its_first_message(job: &Job) -> Result<()> {
     }
     job.barrier()
 }
+
+/// Messages are received in the order in which they were sent, though one was taken by a request that was dropped, and
+/// another was copied out of the full queue since.
+pub fn g_messages_put_back_and_copied_out_keep_their_order(job: &Job) -> Result<()> {
+    const BUFFERS: u64 = 64; // of a queue whose size nobody has set
+    let world = job.world();
+    if is_last(job) {
+        let slot = |number| Slot(if number + 1 == BUFFERS { 5 } else { 7 });
+        (0..BUFFERS)
+            .try_for_each(|number| world.send_any(&message(job.rank().0, number, 2), FIRST, slot(number)))?;
+    }
+    job.barrier()?;
+    if job.rank() == FIRST {
+        let mut newest = world.irecv_any::<u64>(Slot(5));
+        while !newest.test() {
+            job.compute(Duration::from_micros(10));
+        }
+        drop(newest);
+        let error = world.within(SHORT).recv_any_vec::<u64>(Slot(9)).expect_err("no message has that slot");
+        assert!(error.is_timeout(), "{error}");
+        for number in 0..BUFFERS {
+            assert_eq!(world.recv_any_vec::<u64>(Slot::ANY)?.0, message(last(job).0, number, 2));
+        }
+    }
+    job.barrier()
+}
+
+/// A message that does not fit into a receive, or has another type, stays the oldest one of its slot, also behind a
+/// message that nobody asks for.
+pub fn g_a_message_that_does_not_fit_stays_the_oldest(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    for is_short in [true, false] {
+        if is_last(job) {
+            world.send_any(&9_u64, FIRST, Slot(9))?;
+            world.send_any(&message(me.0, 1, 2), FIRST, Slot(1))?;
+        }
+        job.barrier()?;
+        if me == FIRST {
+            world.send_any(&message(me.0, 2, 2), FIRST, Slot(1))?;
+            let refused = match is_short {
+                true => world.recv_any(&mut [0_u64; 1], Slot(1)),
+                false => world.recv_any(&mut [0_f32; 4], Slot(1)),
+            };
+            let error = refused.expect_err("it has another length, or another type");
+            assert_eq!(error.kind(), ErrorKind::Disagreement, "{error}");
+            for (from, number) in [(last(job).0, 1), (me.0, 2)] {
+                assert_eq!(world.recv_any_vec::<u64>(Slot(1))?.0, message(from, number, 2));
+            }
+            assert_eq!(world.recv_any_vec::<u64>(Slot(9))?.0, [9]);
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}

@@ -328,3 +328,31 @@ pub fn f_receives_end_when_all_others_have_left(job: &Job) -> Result<()> {
         None => job.open_receive_queue(address)?.send(&message(job.rank(), 3, 9), Slot(0)),
     }
 }
+
+/// A sender whose time limit is reached and which then does nothing more, though it is not dropped, stops no other one.
+pub fn f_an_idle_sender_that_gave_up_stops_nobody(job: &Job) -> Result<()> {
+    let inbox = on_first(job, || job.receive_queue(2, 64))?;
+    let address = shared(job, &inbox)?;
+    let (last, mut senders) =
+        (job.size() - 1, [job.open_receive_queue(address)?, job.open_receive_queue(address)?]);
+    if job.rank().0 == last {
+        (0..2).try_for_each(|number| senders[0].send(&message(job.rank(), number, 2), Slot(0)))?;
+        job.set_timeout(Some(SHORT));
+        let error = senders[1].send(&message(job.rank(), 77, 2), Slot(0)).expect_err("nobody receives");
+        assert!(error.is_timeout(), "{error}");
+        job.set_timeout(None);
+    }
+    job.barrier()?;
+    if job.rank().0 == last {
+        (2..8).try_for_each(|number| senders[0].send(&message(job.rank(), number, 2), Slot(0)))?;
+    }
+    if let Some(mut inbox) = inbox {
+        for number in 0..8 {
+            assert_eq!(inbox.recv_vec::<u64>(Slot(0))?.0, message(Rank(last), number, 2));
+        }
+        drop(senders);
+        return job.barrier();
+    }
+    drop(senders);
+    job.barrier()
+}

@@ -14,7 +14,6 @@ use crate::os::mapping::Mapping;
 use crate::os::memfile::MemFile;
 use crate::segment::layout;
 use std::os::fd::OwnedFd;
-use std::ptr::NonNull;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-b");
 const HEADER_BYTES: usize = 4096;
@@ -318,12 +317,6 @@ impl NodeState {
         let at = HEADER_BYTES + rank.index() * RANK_STATE_BYTES;
         // SAFETY: the index was checked; rank states are aligned to their size; RankState is made of atomics.
         unsafe { self.mapping.start().add(at).cast::<RankState>().as_ref() }
-    }
-
-    /// Returns the address of a rank's state, for callers that keep the node state alive themselves.
-    #[inline]
-    pub fn rank_state_ptr(&self, rank: Rank) -> NonNull<RankState> {
-        NonNull::from(self.rank_state(rank))
     }
 
     /// Returns the copies that ranks of the node share.

@@ -62,7 +62,7 @@ impl<C> Waiters<C> {
         let had_parker = if planted("waiters_role_first") {
             too_soon
         } else {
-            self.has_parker.swap(true, Ordering::AcqRel)
+            self.has_parker.swap(true, Ordering::AcqRel) // SYNC waiters
         };
         if had_parker { WaiterRole::Follower(waiter) } else { WaiterRole::Parker(waiter) }
     }
@@ -76,7 +76,8 @@ impl<C> Waiters<C> {
     /// Removes a follower. If it was woken to become the parker and leaves instead, the next one is woken.
     pub fn leave(&self, waiter: &Arc<Waiter<C>>, met: impl Fn(&C) -> bool, wake: impl Fn(&AtomicU32)) {
         self.remove(waiter);
-        if !self.has_parker.load(Ordering::Acquire) {
+        let has_parker = self.has_parker.load(Ordering::Acquire); // SYNC waiters
+        if !has_parker {
             self.wake_others(met, wake);
         }
     }
@@ -88,7 +89,7 @@ impl<C> Waiters<C> {
         met: impl Fn(&C) -> bool,
         wake: impl Fn(&AtomicU32),
     ) {
-        self.has_parker.store(false, Ordering::Release);
+        self.has_parker.store(false, Ordering::Release); // SYNC waiters
         self.remove(waiter);
         if !planted("waiters_not_handed_on") {
             self.wake_others(met, wake);
@@ -101,7 +102,7 @@ impl<C> Waiters<C> {
         let mut role_free = true;
         for waiter in all {
             if met(&waiter.condition) || std::mem::take(&mut role_free) {
-                waiter.woken.store(1, Ordering::Release);
+                waiter.woken.store(1, Ordering::Release); // SYNC waiters
                 wake(&waiter.woken);
             }
         }

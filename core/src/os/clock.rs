@@ -1,4 +1,4 @@
-//! The monotonic clock of this machine, which all its processes share, and the processor time of a thread.
+//! The monotonic clock of this machine, which all its processes share.
 #![allow(unsafe_code)]
 //! Unsafe: one call of clock_gettime into a local structure.
 
@@ -7,18 +7,9 @@ use std::time::Duration;
 /// Returns the monotonic clock in nanoseconds. Costs about 20 ns (no system call).
 #[inline]
 pub fn now_ns() -> u64 {
-    read(libc::CLOCK_MONOTONIC)
-}
-
-/// Returns the processor time that the calling thread has used, in nanoseconds. Costs a system call.
-pub fn thread_cpu_ns() -> u64 {
-    read(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid memory for the result; both clocks always exist.
-    unsafe { libc::clock_gettime(clock, &mut time) };
+    // SAFETY: `time` is valid memory for the result; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

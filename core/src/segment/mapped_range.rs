@@ -279,7 +279,7 @@ mod tests {
         table.map_granules(start, len, 9);
         range.at(start, start, 2 * PIECE).unwrap();
         let view = range.view(start).unwrap();
-        // SAFETY: the range exists.
+        // SAFETY: `range` lives until the end of the test, and its mappings with it.
         let allows = |offset, bytes| unsafe { view.job_memory(offset, bytes).is_some() };
         assert!(allows(start, PIECE) && allows(start + PIECE - 8, 8) && !allows(start + PIECE - 8, 9));
     }

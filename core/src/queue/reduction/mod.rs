@@ -287,11 +287,6 @@ impl Reduction {
         if let ReductionKind::User(operator, _) = self.how { Some(operator) } else { None }
     }
 
-    /// Returns true if the incoming value is the left operand.
-    pub fn is_incoming_first(self) -> bool {
-        self.incoming_first
-    }
-
     /// Encodes the reduction as two numbers. In the first, bit 7 is set if the incoming value is the left operand; bits
     /// 0-6 hold element type and operation, or all ones for a user-defined operator. The second holds the operator's
     /// number and the bytes of a value.

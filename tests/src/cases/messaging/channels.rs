@@ -507,7 +507,7 @@ pub fn e_rings_of_the_program(job: &Job) -> Result<()> {
     let before = job.memory();
     // SAFETY: no rank uses the address of either array until it was returned.
     let mut from = unsafe { channel_over(world, previous(job), Slot(0), own)? };
-    // SAFETY: as above.
+    // SAFETY: no rank uses the address of this array either until it was returned.
     let mut from_symmetric = unsafe { channel_over(world, previous(job), Slot(1), symmetric)? };
     let mut to = channel_to::<u64>(world, next(job), Slot(0))?;
     let mut to_symmetric = channel_to::<[u64; 6]>(world, next(job), Slot(1))?;

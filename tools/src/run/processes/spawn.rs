@@ -75,7 +75,8 @@ fn oom_score() -> i32 {
 
 /// Starts a process in a new session, where signals from the terminal do not reach it.
 pub(crate) fn detached(mut command: Command) -> io::Result<Child> {
-    // SAFETY: one system call.
+    // SAFETY: in the child, before the program is there, only `setsid` runs, which may be called between fork and exec:
+    // it takes no lock and allocates nothing.
     unsafe { command.pre_exec(|| setsid().map(drop).map_err(io::Error::from)) };
     command.spawn()
 }

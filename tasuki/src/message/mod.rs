@@ -29,7 +29,7 @@ pub use job_memory::{recv_into, send_from};
 pub use object::Object;
 #[cfg(feature = "serde")]
 pub use object_request::{ObjectRecvRequest, ObjectSendRequest};
-pub use receive_queue::{ReceiveQueue, ReceiveQueueAddress, ReceiveQueueSender};
+pub use receive_queue::{QueueReceived, ReceiveQueue, ReceiveQueueAddress, ReceiveQueueSender};
 pub use request::{RecvRequest, SendRequest};
 pub use scope_request::ScopeRequest;
 pub use scope_values::ScopeValues;

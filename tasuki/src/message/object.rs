@@ -4,7 +4,7 @@ use crate::engine::Cause;
 use crate::member::{about, place_of};
 use crate::message::request::receive_vec;
 use crate::message::slot::{Slot, not_received, not_sent};
-use crate::message::{Peer, ReceiveQueue, ReceiveQueueSender};
+use crate::message::{Peer, QueueReceived, ReceiveQueue, ReceiveQueueSender};
 use crate::{Communicator, Error, Member, Rank, Received, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -205,15 +205,15 @@ impl ReceiveQueue {
     ///     to.send_object(&vec![String::from("one"), String::from("two")], Slot(3))?;
     ///     assert!(inbox.recv_vec::<u8>(Slot(3)).is_err(), "it is an object");
     ///     let (words, received) = inbox.recv_object::<Vec<String>>(Slot(3))?;
-    ///     assert_eq!((words.concat().as_str(), received.source), ("onetwo", tasuki::Member(0)));
+    ///     assert_eq!((words.concat().as_str(), received.source), ("onetwo", tasuki::Rank(0)));
     ///     Ok(())
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
-    pub fn recv_object<T: DeserializeOwned + 'static>(&mut self, slot: Slot) -> Result<(T, Received)> {
+    pub fn recv_object<T: DeserializeOwned + 'static>(&mut self, slot: Slot) -> Result<(T, QueueReceived)> {
         let (bytes, got) = self.recv_bytes(ValueKind::of_object::<T>(), slot)?;
         let fault = |cause| self.fault(cause, "recv_object").with_peer(Some(got.source));
         let value = decode_message(&bytes, fault)?;
-        Ok((value, one(got.slot, got.source)))
+        Ok((value, QueueReceived { slot: Slot(got.slot as usize), source: got.source, count: 1 }))
     }
 }

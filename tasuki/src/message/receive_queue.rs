@@ -1,8 +1,8 @@
 //! Receive queues: messages from any rank, in memory that the receiver bounds.
 
 use crate::collective::Data;
-use crate::message::slot::{Received, Slot, bytes, part_for, room_for};
-use crate::{Job, Member, Pod, Rank, Result};
+use crate::message::slot::{Slot, bytes, part_for, room_for};
+use crate::{Job, Pod, Rank, Result};
 use std::fmt;
 use tasuki_core::base::{Cause, ValueKind};
 use tasuki_message::{ReceiveQueueOptions, Wanted};
@@ -40,9 +40,9 @@ pub use tasuki_message::ReceiveQueueAddress;
 ///         job.world().bcast(&mut [inbox.address()], Rank(0))?;
 ///         let mut sum = 0;
 ///         for _ in 1..job.size() {
-///             let (values, from) = inbox.recv_vec::<usize>(Slot::ANY)?;
-///             assert_eq!(values, vec![from.0; from.0]); // as many values as its sender likes
-///             sum += from.0;
+///             let (values, got) = inbox.recv_vec::<usize>(Slot::ANY)?;
+///             assert_eq!(values, vec![got.source.0; got.source.0]); // as many values as its sender likes
+///             sum += got.source.0;
 ///         }
 ///         assert_eq!(sum, 6);
 ///     } else {
@@ -202,25 +202,24 @@ impl ReceiveQueue {
     /// Receives the oldest message with that slot, or of any slot ([`Slot::ANY`]). Waits for it. A shorter message
     /// leaves the rest of `into` unchanged.
     ///
-    /// Returns the slot, the sender as a member of the world, and the number of values. Errors: the message is longer
-    /// than `into`, or has values of another type: then it stays in the queue, for another receive; the side store is
-    /// full; the time limit; a rank died.
-    pub fn recv<D: Data + ?Sized>(&mut self, into: &mut D, slot: Slot) -> Result<Received> {
+    /// Errors: the message is longer than `into`, or has values of another type: then it stays in the queue, for another
+    /// receive; the side store is full; the time limit; a rank died.
+    pub fn recv<D: Data + ?Sized>(&mut self, into: &mut D, slot: Slot) -> Result<QueueReceived> {
         let _limit = self.job.limited();
         let into: &mut [u8] = bytemuck::cast_slice_mut(into.values_mut());
         let got = self.inner.recv(wanted::<D::Value>(slot), |len| part_for(into, len))?;
         Ok(received::<D::Value>(got))
     }
 
-    /// Receives the oldest message with that slot, or of any slot, however long it is. Returns its values and its
-    /// sender.
+    /// Receives the oldest message with that slot, or of any slot, however long it is. Returns its values, and what is
+    /// known about it.
     ///
     /// Errors: those of [`ReceiveQueue::recv`], but for the length. Cost: one copy of the message.
-    pub fn recv_vec<T: Pod>(&mut self, slot: Slot) -> Result<(Vec<T>, Rank)> {
+    pub fn recv_vec<T: Pod>(&mut self, slot: Slot) -> Result<(Vec<T>, QueueReceived)> {
         let _limit = self.job.limited();
         let mut values = Vec::new();
         let got = self.inner.recv(wanted::<T>(slot), |len| room_for(&mut values, len))?;
-        Ok((values, got.source))
+        Ok((values, received::<T>(got)))
     }
 
     /// Like [`ReceiveQueue::recv_vec`]. Returns `None` if no such message is in the queue.
@@ -234,10 +233,10 @@ impl ReceiveQueue {
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
-    pub fn try_recv_vec<T: Pod>(&mut self, slot: Slot) -> Result<Option<(Vec<T>, Rank)>> {
+    pub fn try_recv_vec<T: Pod>(&mut self, slot: Slot) -> Result<Option<(Vec<T>, QueueReceived)>> {
         let mut values = Vec::new();
         let got = self.inner.try_recv(wanted::<T>(slot), |len| room_for(&mut values, len))?;
-        Ok(got.map(|got| (values, got.source)))
+        Ok(got.map(|got| (values, received::<T>(got))))
     }
 
     /// Receives the bytes of the oldest message with that slot, or of any slot, and of that kind.
@@ -259,9 +258,32 @@ impl ReceiveQueue {
     }
 }
 
-fn received<T>(got: tasuki_message::Received) -> Received {
+/// What a receive from a queue returns about its message.
+///
+/// ```
+/// use tasuki::Slot;
+/// tasuki::local(1, |job| {
+///     let mut inbox = job.receive_queue(8, 64)?;
+///     job.open_receive_queue(inbox.address())?.send(&[7_u64; 3], Slot(2))?;
+///     let (_, got) = inbox.recv_vec::<u64>(Slot::ANY)?;
+///     assert_eq!((got.slot, got.source, got.count), (Slot(2), job.rank(), 3));
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueReceived {
+    /// The slot with which the message was sent.
+    pub slot: Slot,
+    /// The sender. A queue belongs to no communicator.
+    pub source: Rank,
+    /// The number of values that were sent, which may be smaller than the buffer.
+    pub count: usize,
+}
+
+pub(crate) fn received<T>(got: tasuki_message::Received) -> QueueReceived {
     let count = got.len / bytes::<T>(1).max(1);
-    Received { slot: Slot(got.slot as usize), source: Member(got.source.0), count: count as usize }
+    QueueReceived { slot: Slot(got.slot as usize), source: got.source, count: count as usize }
 }
 
 impl ReceiveQueueSender {

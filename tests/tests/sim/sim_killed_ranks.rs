@@ -197,10 +197,10 @@ fn many_to_one(job: &Job, receiver: Rank) -> Result<()> {
     };
     let mut next = [[0; 4]; 2]; // of each sender, by either way
     for _ in 0..lengths.len() * (job.size() - 1) {
-        let (values, from) = queue.recv_vec::<usize>(Slot(0))?;
+        let (values, received) = queue.recv_vec::<usize>(Slot(0))?;
         let (others, got) = world.recv_any_vec::<usize>(Slot(0))?;
         for (next, (values, from)) in
-            next.iter_mut().zip([(values, from.index()), (others, got.source.index())])
+            next.iter_mut().zip([(values, received.source.index()), (others, got.source.index())])
         {
             assert_eq!(values, vec![from; lengths[next[from]]], "each message once, in order");
             next[from] += 1;

@@ -37,7 +37,8 @@ fn flood(job: &Job, inbox: Option<ReceiveQueue>, count: u64) -> Result<()> {
             for number in 0..count {
                 let sent = message(Rank(0), number, 2 + number as usize % 3);
                 to.send(&sent, Slot(number as usize % 3))?;
-                assert_eq!(inbox.recv_vec::<u64>(Slot::ANY)?, (sent, Rank(0)));
+                let (values, got) = inbox.recv_vec::<u64>(Slot::ANY)?;
+                assert_eq!((values, got.source), (sent, Rank(0)));
             }
             return Ok(());
         }
@@ -45,7 +46,8 @@ fn flood(job: &Job, inbox: Option<ReceiveQueue>, count: u64) -> Result<()> {
             if received % 50 == 49 && job.size() <= 4 {
                 std::thread::sleep(Duration::from_micros(200)); // senders wait
             }
-            let (got, from) = inbox.recv_vec::<u64>(Slot::ANY)?;
+            let (got, received) = inbox.recv_vec::<u64>(Slot::ANY)?;
+            let from = received.source;
             let number = std::mem::replace(&mut next[from.0], got[1] + 1);
             assert_eq!(got, message(from, number, values_of(number)), "from rank {from}");
         }
@@ -156,8 +158,8 @@ pub fn f10_other_slots_fill_the_queue(job: &Job) -> Result<()> {
         assert!(matches!(error.cause(), Cause::Full { .. }), "{error}");
         let all = if job.size() == 1 { sent } else { 40 };
         for number in 0..all {
-            let (got, from) = inbox.recv_vec::<u64>(Slot(1))?;
-            assert_eq!((got, from), (message(last, number, 6), last));
+            let (got, received) = inbox.recv_vec::<u64>(Slot(1))?;
+            assert_eq!((got, received.source), (message(last, number, 6), last));
         }
     } else if job.rank() == last {
         send(&mut to, 0..40)?;
@@ -195,7 +197,8 @@ pub fn f_senders_that_give_up_stop_nobody(job: &Job) -> Result<()> {
                 Some(mut inbox) => {
                     let expected = before + if job.size() == 1 { 0 } else { job.size() - 1 };
                     for _ in 0..expected {
-                        let (got, from) = inbox.recv_vec::<u64>(Slot::ANY)?;
+                        let (got, received) = inbox.recv_vec::<u64>(Slot::ANY)?;
+                        let from = received.source;
                         assert_eq!(got, message(from, got[1], 2));
                         assert_ne!(got[1], 77);
                     }
@@ -231,7 +234,8 @@ pub fn f_long_messages_stay_at_their_senders(job: &Job) -> Result<()> {
                 let error = inbox.recv_vec::<u32>(Slot::ANY).expect_err("another type");
                 assert!(matches!(error.cause(), Cause::TypeMismatch { .. }), "{error}");
             }
-            let (got, from) = inbox.recv_vec::<u64>(Slot::ANY)?;
+            let (got, received) = inbox.recv_vec::<u64>(Slot::ANY)?;
+            let from = received.source;
             assert!(got == message(from, next[from.0], 30_000), "from rank {from}");
             next[from.0] += 1;
         }
@@ -316,7 +320,7 @@ pub fn f_receives_end_when_all_others_have_left(job: &Job) -> Result<()> {
             let mut got = 0;
             let error = loop {
                 match inbox.recv_vec::<u64>(Slot::ANY) {
-                    Ok((values, from)) => got += usize::from(values == message(from, 3, 9)),
+                    Ok((values, received)) => got += usize::from(values == message(received.source, 3, 9)),
                     Err(error) => break error,
                 }
             };

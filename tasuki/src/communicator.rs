@@ -112,9 +112,9 @@ impl Communicator {
     ///
     /// Returns when all values of the message are in `into`. Errors: the slot is busy or out of range; the message has
     /// more values than `into` has room for, or values of another type (nothing is written, and the sender gets an
-    /// error, too); the message was sent as bytes, whose number is no multiple of the size of a value (then `into`
-    /// holds the bytes); the peer died, or left without having sent the message; the time limit, after which the next
-    /// receive gets the message.
+    /// error, too, as [`send`](Self::send) says); the message was sent as bytes, whose number is no multiple of the
+    /// size of a value (then `into` holds the bytes); the peer died, or left without having sent the message; the time
+    /// limit, after which the next receive gets the message.
     ///
     /// Cost: a posting at the sender, and one cache line for up to 48 bytes. This rank copies a longer message out of
     /// the sender's ring; that is the only copy here, and none is made if the message goes in place.

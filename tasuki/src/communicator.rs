@@ -83,12 +83,13 @@ impl Communicator {
     /// Returns when `values` may be reused: the receive was posted and the values are in place, or in a ring on their
     /// way; or the message was buffered. If the receiver withdraws its receive at that moment, the message may still
     /// match it; then the next receive gets the message, on that slot or on any slot. The messages of a slot arrive
-    /// in order. Cost: one cache line for up to 48
-    /// bytes. Source: FMPL, sections 3 and 4.
+    /// in order. Cost: one cache line for up to 48 bytes. Source: FMPL, sections 3 and 4.
     ///
-    /// Errors: the slot is busy or out of range; the receive has less room than the message (nothing is sent, and the
-    /// receiver gets an error, too, unless it has withdrawn the receive meanwhile); the send buffer is full; the peer
-    /// died, or left without having posted the receive.
+    /// Errors: the slot is busy or out of range; the receive has less room than the message, or is of another type
+    /// (nothing is sent, and the receiver gets an error, too, unless it has withdrawn the receive meanwhile; of types
+    /// that are no numbers it may be the receiver alone that finds the difference); the send buffer that
+    /// [`set_send_buffer`](crate::message::set_send_buffer) has made is full; the peer died, or left without having
+    /// posted the receive; the time limit: then the message was not sent.
     #[inline(always)] // the value goes from a register into the cache line
     pub fn send<D: Outgoing + ?Sized>(&self, values: &D, to: impl Peer, slot: Slot) -> Result<()> {
         let Some(place) = place_of(self.messages(), to, "send")? else { return Ok(()) };
@@ -106,12 +107,17 @@ impl Communicator {
     }
 
     /// Receives values from `from` on a slot, or on any slot ([`Slot::ANY`]), into any
-    /// [`Data`](crate::collective::Data), or into [`StridedMut`](crate::message::StridedMut) values. A receive from `None`
-    /// returns at once ([`Peer`]).
+    /// [`Data`](crate::collective::Data), or into [`StridedMut`](crate::message::StridedMut) values. A receive from
+    /// `None` returns at once ([`Peer`]).
     ///
-    /// Returns when all values of the message are in `into`. Errors: the slot is busy or out of range; the message
-    /// has more values than `into` has room for (nothing is written, and the sender gets an error, too); the peer
-    /// died, or left without having sent the message.
+    /// Returns when all values of the message are in `into`. Errors: the slot is busy or out of range; the message has
+    /// more values than `into` has room for, or values of another type (nothing is written, and the sender gets an
+    /// error, too, as [`send`](Self::send) says); the message was sent as bytes, whose number is no multiple of the
+    /// size of a value (then `into` holds the bytes); the peer died, or left without having sent the message; the time
+    /// limit, after which the next receive gets the message.
+    ///
+    /// Cost: a posting at the sender, and one cache line for up to 48 bytes. This rank copies a longer message out of
+    /// the sender's ring; that is the only copy here, and none is made if the message goes in place.
     #[inline(always)]
     pub fn recv<D: Incoming + ?Sized>(&self, into: &mut D, from: impl Peer, slot: Slot) -> Result<Received> {
         let Some(place) = place_of(self.messages(), from, "recv")? else {

@@ -13,6 +13,8 @@
 //! | the same in memory that its owner registered ([`Job::register`](crate::Job::register)) | the call that makes them; for atomics, and where the kernel permits no access, a call of the owner |
 //! | message of up to 48 bytes | the send, if its receive is posted; otherwise later calls of the sender |
 //! | longer message | calls of both; of the sender only, if the receive is into job memory |
+//! | message by [`send_any`](crate::Communicator::send_any), or to a [receive queue](crate::message::ReceiveQueue) | the send; the receiver does nothing before it receives. One that is longer than a buffer: the receive, while the send waits |
+//! | channel | `commit`, `finish`, `release`; an end that is dropped before both ends were used is closed in a later call of its rank |
 //! | nonblocking collective call | calls of each member, for its part: a member that computes delays those that need its values |
 //! | plan | calls of each member, for its part; or, if its steps are commands, as commands do |
 //! | command, fuzzy barrier | the call that raises the trigger, calls of any rank of the node, the node's helper |

@@ -76,7 +76,7 @@ impl Job {
 
     /// This job, with a limit on the time of each call that waits, which fails with
     /// [`ErrorKind::TimedOut`](crate::ErrorKind::TimedOut) when it is reached. It limits calls of the job, of its
-    /// world, and of signals made on it.
+    /// world, and of signals, [receive queues](crate::message::ReceiveQueue) and channels made on it.
     ///
     /// What a call leaves behind that has reached its limit:
     ///
@@ -90,9 +90,13 @@ impl Job {
     /// | collective call of a communicator | the communicator has failed, on all members; [`recreate`](Communicator::recreate) makes a new one |
     /// | [`Job::barrier`], allocation | the world has failed, and so have all later barriers and allocations of the job, on all ranks |
     ///
-    /// No call returns while a peer may use its memory. So a message that is being transferred, and a blocking put or
-    /// get, are waited for without a limit; they end with the transfer, or with the peer's death. A request has
-    /// [`wait_timeout`](crate::Request::wait_timeout) for one wait. A future has the limits of its executor. Leaving
+    /// No call returns while a peer may use its memory. So a message that is being transferred, and a blocking put, get
+    /// or atomic ([`Job::accumulate`] and [`Job::fetch_and_op`], too), are waited for without a limit; they end with
+    /// the transfer, or with the peer's death. In [registered memory](Job::register) that may take until its owner
+    /// makes a call.
+    ///
+    /// Most requests do not keep the limit: [`Request`](crate::Request#time-limits) says which do.
+    /// [`wait_timeout`](crate::Request::wait_timeout) limits one wait. A future has the limits of its executor. Leaving
     /// the job has no limit.
     ///
     /// Cost: copies of a few references; keep the result in a loop. Its calls read the clock once more.
@@ -171,9 +175,9 @@ impl Job {
 
     /// Allocates `count` zeroed values on every rank.
     ///
-    /// Collective ([rules](crate::collective#rules)), with the same type and count on all ranks. The memory is backed when the
-    /// call returns, so that a later access cannot fail for lack of memory. Each rank frees its part when it drops its
-    /// [`Array`].
+    /// Collective ([rules](crate::collective#rules)), with the same type and count on all ranks. The memory is backed
+    /// when the call returns, so that a later access cannot fail for lack of memory. Each rank frees its part when it
+    /// drops its [`Array`].
     ///
     /// Errors: `count` is 0; type or count differ between ranks, or other ranks are in a barrier of the job; the
     /// machine, the container or the address range has no room. After an error no rank has allocated. Cost: two
@@ -219,11 +223,10 @@ impl Job {
     /// after it.
     ///
     /// Collective ([rules](crate::collective#rules)): barriers and allocations of the job are blocking calls of the
-    /// world. Errors, besides failures: another thread of this rank is in a barrier or allocation; other ranks are in an
-    /// allocation of the job, and then all ranks get an error, and may go on. If other ranks are in a call of the world,
-    /// the world has failed: each rank gets that error in one call of the job or of the world, and then barriers and
-    /// allocations of the job go on. Cost: ceil(log2 P) signals sent and
-    /// awaited.
+    /// world. Errors, besides failures: another thread of this rank is in a barrier or allocation; other ranks are in
+    /// an allocation of the job, and then all ranks get an error, and may go on. If other ranks are in a call of the
+    /// world, the world has failed: each rank gets that error in one call of the job or of the world, and then barriers
+    /// and allocations of the job go on. Cost: ceil(log2 P) signals sent and awaited.
     pub fn barrier(&self) -> Result<()> {
         self.agree((JobCallSignature::BARRIER, "job.barrier()"), 0).map(drop)
     }
@@ -248,8 +251,8 @@ impl Job {
 
     /// Allocates `count` zeroed values on every member of a communicator.
     ///
-    /// Collective on that communicator ([rules](crate::collective#rules)), with the same type and count on all members. Each
-    /// member frees its part when it drops its [`Array`].
+    /// Collective on that communicator ([rules](crate::collective#rules)), with the same type and count on all members.
+    /// Each member frees its part when it drops its [`Array`].
     ///
     /// Errors: those of [`Job::alloc`], on all members; the communicator belongs to another job, and has then failed.
     /// After another error no member has allocated, and the communicator goes on. Cost: an allgather of 16 bytes and a

@@ -65,7 +65,8 @@ pub struct PayloadWriter<'job, T> {
 /// The reader of this rank's payload signal. Made by [`PayloadSignal::reader`].
 ///
 /// It is a request again and again: each wait returns the next value. Errors of a wait: a rank died or the writer left;
-/// the writer wrote again before this value was read.
+/// the writer wrote again before this value was read; the time limit of the rank
+/// ([`Job::set_timeout`](crate::Job::set_timeout)).
 ///
 /// # Cancel safety
 ///
@@ -117,7 +118,8 @@ impl<T: Pod> PayloadWriter<'_, T> {
     /// Writes a value and raises the counter by one.
     ///
     /// The reader must have read the value before; there is no buffer. Never waits on mapped memory; otherwise waits
-    /// until the fabric has room. Cost: the stores of one cache line.
+    /// until the fabric has room. Errors: a rank died, or the job is over; where it waits, the time limit of the rank
+    /// ([`Job::set_timeout`](crate::Job::set_timeout)). Cost: the stores of one cache line.
     #[inline(always)] // the value goes from a register into the cache line
     pub fn put(&mut self, value: &T) -> Result<()> {
         if let Err(cause) = self.job.worker.check() {

@@ -185,8 +185,10 @@ impl Queue {
     }
 
     /// Makes a session queue repeat the commands posted so far, again and again. The credits go on counting and
-    /// nothing is reset. No command may have run before this call, and no command can be posted after it
-    /// ([`Cause::QueueRepeats`]).
+    /// nothing is reset. No command can be posted after it ([`Cause::QueueRepeats`]).
+    ///
+    /// Errors: it is no session queue; it has no commands; one of them has run already, because the credit was raised
+    /// before this call.
     pub fn repeat(&self) -> Result<()> {
         self.worker.repeat(&self.own).map_err(|cause| self.worker.fault(cause, || "repeat".into()))
     }

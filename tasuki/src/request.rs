@@ -16,6 +16,19 @@ use tasuki_core::engine::{Limit, block_until};
 /// If the work has failed, the test returns true and the wait returns the error. Dropping a request is never wrong;
 /// the documentation of each kind says what then happens to the work.
 ///
+/// # Time limits
+///
+/// | limit | holds for |
+/// |---|---|
+/// | [`wait_timeout`](Request::wait_timeout), [`wait_any_timeout`] | that wait |
+/// | of the rank ([`Job::set_timeout`](crate::Job::set_timeout)) | each `wait`, of all kinds, and [`wait_any`] |
+/// | of a handle ([`Job::within`](crate::Job::within)) | `wait` of a [`Reply`](crate::engine::Reply) and of a [`nicam::Sync`](crate::nicam::Sync); of [`ChannelReady`](crate::message::ChannelReady), and all other waits of that channel; of requests of a scope, whose limit counts from its beginning |
+/// | of the executor | `.await` and [`block_on`]: no limit of the rank or of a handle |
+///
+/// All other kinds do not keep the limit of the handle with which they were begun: messages, also
+/// [from any member](crate::message::RecvAnyRequest), collective calls, plans, fuzzy barriers, transfers,
+/// [`Trigger`](crate::onesided::Trigger) and [`PayloadReader`](crate::onesided::PayloadReader).
+///
 /// ```
 /// use std::time::Duration;
 /// use tasuki::{Rank, Request, Slot};
@@ -48,8 +61,8 @@ pub trait Request: Unpin {
     /// Waits for the work and returns its value. Meanwhile it [makes progress](crate::engine#progress), as all calls do
     /// that wait.
     ///
-    /// Errors: the work has failed; its value was returned before; the time limit of the rank's calls is reached
-    /// ([`Job::set_timeout`](crate::Job::set_timeout)), after which the work goes on, and one may wait again.
+    /// Errors: the work has failed; its value was returned before; a [time limit](Request#time-limits) is reached,
+    /// after which the work goes on, and one may wait again.
     fn wait(&mut self) -> Result<Self::Value>;
 
     /// Waits for at most `limit`. Returns `None` if the time runs out: the work goes on, and nothing has changed.

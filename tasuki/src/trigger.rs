@@ -12,7 +12,8 @@ use tasuki_core::queue::command::Trigger as CoreTrigger;
 /// [`Signal::reaches`](crate::Signal::reaches).
 ///
 /// As a request it is finished when the counter has reached the threshold. It may be waited for any number of times.
-/// Errors of a wait, and its cost: those of [`Signal::wait_at_least`](crate::Signal::wait_at_least).
+/// Errors of a wait, and its cost: those of [`Signal::wait_at_least`](crate::Signal::wait_at_least); but a wait does
+/// not have the limit of the handle on which the signal was made ([time limits](Request#time-limits)).
 ///
 /// As the condition of a command ([`Command::when`](crate::Command::when)) it means the counter of the rank that owns
 /// the command's queue.

@@ -1,5 +1,5 @@
-//! What sends and puts read, and what receives and gets fill: contiguous values, or blocks of them. For contiguous values
-//! these traits are calls of one function each.
+//! What sends and puts read, and what receives and gets fill: contiguous values, or blocks of them. For contiguous
+//! values each method is one call, which is inlined, so that a short message costs no more than without the traits.
 
 use crate::collective::Data;
 use crate::message::{Strided, StridedMut};

@@ -33,9 +33,8 @@ impl Job {
         values.put_by(&self.worker, to.address())
     }
 
-    /// Copies values from the memory of some rank, also to [`StridedMut`](crate::message::StridedMut) values. Errors and
-    /// cost: those of [`Job::put`]. If a
-    /// value is written meanwhile, the copy may mix its old and new bytes.
+    /// Copies values from the memory of some rank, also to [`StridedMut`](crate::message::StridedMut) values. If a
+    /// value is written meanwhile, the copy may mix its old and new bytes. Errors and cost: those of [`Job::put`].
     #[inline]
     pub fn get<T: Pod, D: Incoming<Value = T> + ?Sized>(
         &self,
@@ -48,9 +47,9 @@ impl Job {
     /// Copies `values`, which may be [`Strided`](crate::message::Strided), to blocks of some rank's memory. What lies
     /// between the blocks is not written. The values are in place when it returns.
     ///
-    /// Errors: those of [`Job::put`]; there are not as many values as the blocks have room for; the blocks overlap. If a
-    /// rank dies meanwhile, a part may have been written. Cost: for memory that this process has mapped, one copy of each
-    /// block by this rank's processor; elsewhere an operation for each block.
+    /// Errors: those of [`Job::put`]; there are not as many values as the blocks have room for; the blocks overlap. If
+    /// a rank dies meanwhile, a part may have been written. Cost: for memory that this process has mapped, one copy of
+    /// each block by this rank's processor; elsewhere an operation for each block.
     ///
     /// ```
     /// use tasuki::message::{Strided, StridedMut};
@@ -302,7 +301,8 @@ impl Job {
         Ok(self.transfer(issued.handle, ()))
     }
 
-    /// Issues an atomic store of a word without waiting.
+    /// Issues an atomic store of a word without waiting. Errors: those of [`Job::atomic`], reported by this call, by
+    /// the wait or by [`Job::complete`].
     pub fn istore<W: Word>(&self, at: GlobalPtr<W>, value: W, after: After) -> Result<TransferRequest<()>> {
         let atomic = Atomic { kind: AtomicKind::Store, operand: value.to_bits(), width: W::WIDTH };
         let issued =

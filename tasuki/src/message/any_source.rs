@@ -22,17 +22,24 @@ impl Communicator {
     /// returns at once ([`Peer`]).
     ///
     /// Returns when `values` may be reused: when they are in the receiver's *any-source queue*, or, if they are longer
-    /// than a buffer of it, when the receiver has fetched them. It does not wait for a receive, only for room: the
-    /// queue has 64 buffers of 256 bytes, or as many as the environment variable `TASUKI_ANY_SOURCE` says. Any number
-    /// is a slot here; slots select messages, and take no memory.
+    /// than a buffer of it, when the receiver has fetched them. A message that fits in a buffer does not wait for a
+    /// receive, only for room: the queue has 64 buffers of 256 bytes, or as many as the environment variable
+    /// `TASUKI_ANY_SOURCE` says. Any number is a slot here; slots select messages, and take no memory.
+    ///
+    /// A message to oneself that is longer than a buffer, or that finds no room, waits for ever unless another thread
+    /// of the rank receives. There is no `isend_any`: a task that calls this blocks a thread of its executor as long as
+    /// the call waits.
     ///
     /// The message meets no [`recv`](Communicator::recv), and no receive of another communicator. The messages of a
     /// rank to another one arrive in order, whichever of its threads send them.
     ///
     /// Errors: no such slot or member; the receiver left; a rank died; the time limit: then the message was not sent. A
-    /// message that nobody receives before its receiver leaves is lost. Cost: an atomic operation and a write, for up
-    /// to 32 bytes of one cache line; with the first message to a member, a few dependent accesses to its memory. A
-    /// lock that only threads contend for that send to the same member. Source: FMPL, `fmpl_send_any`.
+    /// message that nobody receives before its receiver leaves is lost. A receive of another type is an error of the
+    /// receiver alone, and the message keeps its place in the queue: this call does not learn of it.
+    ///
+    /// Cost: an atomic operation and a write; one cache line for up to 32 bytes. The first message to a member also
+    /// costs a few dependent accesses to its memory. Threads that send to the same member share a lock. Source: FMPL,
+    /// `fmpl_send_any`.
     ///
     /// ```
     /// use tasuki::{Rank, Slot};
@@ -127,7 +134,8 @@ impl Communicator {
     /// message.
     ///
     /// Does not wait. Any number of such requests may be outstanding. They have no order: the first that looks takes
-    /// the oldest message. Dropping a request loses no message.
+    /// the oldest message. Dropping a request loses no message. The request does not keep the limit of this handle
+    /// ([time limits](Request#time-limits)).
     ///
     /// ```
     /// use tasuki::{Request, Slot, block_on};
@@ -152,8 +160,11 @@ impl Communicator {
     /// The messages that [`recv_any_vec`](Communicator::recv_any_vec) returns, one after the other: an iterator that
     /// waits for the next one. It ends when all other members have left.
     ///
-    /// An error of a time limit is an item, and the next call waits again; any other error is the last item. The calls
-    /// have the limit of this handle. [`MessagesFromAny::next_message`] does the same for tasks.
+    /// An error of a time limit is an item, and the next call waits again; any other error is the last item. The waits
+    /// of the iterator have the limit of this handle ([`within`](Communicator::within)).
+    ///
+    /// Tasks use [`MessagesFromAny::next_message`] or [`MessagesFromAny::into_stream`]. These are futures, which do not
+    /// have the limit of this handle, but those of their executor.
     ///
     /// ```
     /// use tasuki::{Rank, Slot};
@@ -186,7 +197,8 @@ pub struct MessagesFromAny<T> {
 }
 
 impl<T: Pod> MessagesFromAny<T> {
-    /// Returns the next message, or `None` when all other members have left. Dropping the future loses no message.
+    /// Returns the next message, or `None` when all other members have left. Dropping the future loses no message. It
+    /// has the limits of its executor, and not that of the handle.
     ///
     /// ```
     /// use tasuki::{Rank, Slot, block_on};
@@ -216,7 +228,7 @@ impl<T: Pod> MessagesFromAny<T> {
     }
 
     /// The same messages as a [`Stream`](futures_core::Stream), for the combinators of the crates `futures` and
-    /// `tokio-stream`.
+    /// `tokio-stream`. It has the limits of its executor, and not that of the handle.
     ///
     /// ```
     /// use std::pin::pin;
@@ -301,7 +313,8 @@ enum AnyStage<T> {
 /// A receive from any member that was begun by [`Communicator::irecv_any`]. [`wait`](Request::wait) or `.await` returns
 /// the values, and what is known about the message.
 ///
-/// Errors of a wait: those of [`Communicator::recv_any_vec`].
+/// Errors of a wait: those of [`Communicator::recv_any_vec`]. Of limits, a wait has that of the rank's calls
+/// ([`Job::set_timeout`](crate::Job::set_timeout)).
 ///
 /// # Cancel safety
 ///

@@ -9,13 +9,15 @@ use std::time::Duration;
 /// Without this call, messages of at most 64 KiB are copied after 30 us, and the send buffer has room for 4 MiB or for
 /// what the environment variable `TASUKI_SEND_BUFFER` says. Each message counts 256 bytes more than it has, and a send
 /// that finds no room waits for its receive. After this call, messages of all lengths are copied, they count their
-/// bytes alone, and a send that finds no room is an error and sends nothing.
+/// bytes alone, and a send that finds no room is an error ([`Cause::Full`](crate::engine::Cause::Full)). A blocking
+/// send then has sent nothing. A wait for a request, or its `.await`, returns the same error, but the send goes on:
+/// wait again, or cancel it ([`SendRequest`](crate::message::SendRequest)).
 ///
 /// The send buffer lies at the sender and holds `capacity` bytes for all messages together. A message leaves the buffer
 /// when its receive is posted; every waiting call of this rank moves such messages on, and while the rank computes, a
-/// thread of the library does. Receives of any slot get the
-/// messages of a sender in order. A rank that leaves empties its buffer first; a buffered message that a departed peer
-/// never received, or that did not fit in its receive, is then an error.
+/// thread of the library does. Receives of any slot get the messages of a sender in order. A rank that leaves empties
+/// its buffer first; a buffered message that a departed peer never received, or that did not fit in its receive, is
+/// then an error.
 ///
 /// The setting holds for all communicators of the rank and also for sends that are awaited. It does not hold for
 /// the messages that collective calls use inside. The call waits until the buffer is empty. A capacity of 0 means

@@ -26,7 +26,7 @@ use tasuki_message::{ChannelElement, ChannelReceiver as Receiver, ChannelSender 
 ///
 /// Elements go one way, in order, without a message for each: the sender fills them in a ring, and the receiver reads
 /// them there. The first calls of both ends need each other; after that, an end waits only if the ring is full, or
-/// empty.
+/// empty. The waits of an end have the limit of the handle with which it was made ([`Communicator::within`]).
 ///
 /// Does not wait. Until both ends were used for the first time, the channel occupies the slot in the direction from the
 /// receiver to the sender; then the slot is free for messages and for other channels. So a pair may have any number of
@@ -80,11 +80,29 @@ pub fn channel_to<T: Pod>(
     Ok(ChannelSender { core, place: Place::Unknown, reserved: 0 })
 }
 
-/// Makes the receiving end of a channel from a member, with a ring of `capacity` elements. [`channel_to`] makes the
-/// other end.
+/// Makes the receiving end of a channel from a member, with a ring of `capacity` elements, which is not rounded.
+/// [`channel_to`] makes the other end.
 ///
-/// Does not wait. Errors: those of `channel_to`; the capacity is 0; there is no memory. Cost: that of
-/// [`alloc_local`](crate::Job::alloc_local), and of a nonblocking send.
+/// Does not wait. The waits of this end have the limit of `communicator`, too. Errors: those of `channel_to`; the
+/// capacity is 0; there is no memory. Cost: that of [`alloc_local`](crate::Job::alloc_local), and of a nonblocking
+/// send.
+///
+/// ```
+/// use tasuki::message::{channel_from, channel_to};
+/// use tasuki::Slot;
+/// tasuki::local(1, |job| {
+///     let mut to = channel_to::<f64>(job.world(), job.rank(), Slot(0))?;
+///     let mut from = channel_from::<f64>(job.world(), job.rank(), Slot(0), 3)?;
+///     let places = to.reserve(10)?;
+///     assert_eq!(places.len(), 3); // all places of the ring
+///     places.copy_from_slice(&[1.5, 2.5, 3.5]);
+///     to.commit(3)?;
+///     assert_eq!(from.peek()?, [1.5, 2.5, 3.5]);
+///     from.release(3)?;
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub fn channel_from<T: Pod>(
     communicator: &Communicator,
     from: impl Peer,
@@ -207,7 +225,7 @@ impl<T: Pod> ChannelSender<T> {
     /// than lie in a row until the end of the ring. Their values are those of earlier elements, or zeros.
     ///
     /// A call that has got fewer places than `n` gets others after its commit. The places of a call that are not
-    /// committed are returned again by the next one.
+    /// committed are returned again by the next one. With an `n` of 0 it returns no place, and does not wait.
     ///
     /// Errors: the receiver was dropped ([`Cause::ChannelDropped`](crate::engine::Cause::ChannelDropped)), which shows
     /// at the latest when the ring is full; the receiver's elements have another type; the peer has left or died; the
@@ -315,8 +333,13 @@ impl<T: Pod> ChannelSender<T> {
 
     /// Tells the receiver that no more elements come. It still gets those that were committed. Does not wait for it.
     ///
-    /// If the receiver's end was not used yet, any later waiting call of the rank tells it, or the rank when it leaves;
-    /// the slot stays busy until then.
+    /// `Ok` does not mean that the elements were read, or will be: it is the result also if the receiver was dropped. A
+    /// program that must know lets the receiver answer. If the receiver's end was not used yet, any later waiting call
+    /// of the rank tells it, or the rank when it leaves; the slot stays busy until then.
+    ///
+    /// Errors: this end was never used, and the receiver's elements have another type, or the peer has died or left
+    /// without making its end. Where the receiver's memory is not mapped, also: a rank died; the time limit of the rank
+    /// ([`Job::set_timeout`](crate::Job::set_timeout)).
     pub fn finish(self) -> Result<()> {
         ManuallyDrop::new(self).end()
     }
@@ -340,7 +363,8 @@ impl<T: Pod> Drop for ChannelSender<T> {
 
 /// The receiving end of a channel. Made by [`channel_from`] or [`channel_over`].
 ///
-/// If it is dropped, the sender gets an error when it waits for room, and elements that were not read are lost. The
+/// If it is dropped, the sender gets an error when it waits for room, and elements that were not read are lost: a
+/// sender that does not wait again learns nothing of it, and its [`finish`](ChannelSender::finish) returns `Ok`. The
 /// ring is freed when the sender is closed. A thread that panics does not tell the sender, which learns that this rank
 /// has died.
 pub struct ChannelReceiver<T: Pod, S: 'static = Local> {

@@ -295,9 +295,12 @@ impl ReceiveQueueSender {
     /// Sends values to the queue, with that slot.
     ///
     /// Returns when `values` may be reused: if they fit in a buffer of the queue, when one is free and they are in it,
-    /// otherwise when the receiver has received them. Errors: no such slot; the queue was dropped; the receiver left; a
-    /// rank died; the time limit: then the message was not sent. Cost: an atomic operation and a write, for up to 32
-    /// bytes of one cache line.
+    /// otherwise when the receiver has received them. A task that calls this blocks a thread of its executor as long as
+    /// the call waits.
+    ///
+    /// Errors: no such slot; the queue was dropped; the receiver left; a rank died; the time limit: then the message
+    /// was not sent. A receive of another type is an error of the receiver alone. Cost: an atomic operation and a
+    /// write; one cache line for up to 32 bytes.
     pub fn send<D: Data + ?Sized>(&mut self, values: &D, slot: Slot) -> Result<()> {
         self.send_bytes(bytemuck::cast_slice(values.values()), ValueKind::of::<D::Value>(), slot)
     }

@@ -9,13 +9,20 @@ use tasuki_core::engine::{BufferView, StrideLayout, StridedView};
 /// Values to send or to put that lie in blocks at equal distances, as the columns and submatrices of a matrix that is
 /// stored row by row (MPI_Type_vector).
 ///
-/// A message of strided values is a message of `blocks * block_len` values like any other: the receiver may receive them
-/// into contiguous values, or into blocks of another shape. Values that are not contiguous are packed into the memory by
-/// which the message travels anyway, while earlier parts travel. Values that are contiguous are not packed.
+/// A message of strided values is a message of `blocks * block_len` values like any other: the receiver may receive
+/// them into contiguous values, or into blocks of another shape. Values that are not contiguous are packed into the
+/// ring through which the message travels, chunk by chunk, or into the cache line of a short message; no other copy is
+/// made. Values that are contiguous are not packed.
 ///
-/// [`send`](crate::Communicator::send), [`sendrecv`](crate::Communicator::sendrecv), [`Scope::send`](crate::Scope::send)
-/// and [`Job::put`](crate::Job::put) take it by reference, like other values. Exchanges with neighbours take arrays and
-/// slices of it ([`NeighborBuffers`](crate::collective::NeighborBuffers)).
+/// | call | takes |
+/// |---|---|
+/// | [`send`](crate::Communicator::send), [`sendrecv`](crate::Communicator::sendrecv), [`Job::put`](crate::Job::put), [`Job::put_strided`](crate::Job::put_strided) | `&Strided` |
+/// | [`Scope::send`](crate::Scope::send) | `Strided` by value, or a reference to one that was made before the scope |
+/// | `neighbor_alltoall` ([`NeighborBuffers`](crate::collective::NeighborBuffers)) | an array or a slice of `Strided` values, one for each neighbour |
+///
+/// No other call takes it: not `isend` and `iput`, which own their values, nor
+/// [`send_any`](crate::Communicator::send_any), receive queues, the other collective calls,
+/// [`put_signal`](crate::Job::put_signal) and channels. For those, pass [`to_vec`](Strided::to_vec).
 ///
 /// ```
 /// use tasuki::message::{Strided, StridedMut};
@@ -41,8 +48,11 @@ pub struct Strided<'a, T> {
 /// Values to fill that lie in blocks at equal distances, as [`Strided`] values do. What lies between the blocks is
 /// neither read nor written.
 ///
-/// Receives and [`Job::get`](crate::Job::get) take it by mutable reference, like other values. A message of fewer values
-/// fills the first ones.
+/// [`recv`](crate::Communicator::recv), [`sendrecv`](crate::Communicator::sendrecv),
+/// [`Scope::recv`](crate::Scope::recv), [`Job::get`](crate::Job::get) and [`Job::get_strided`](crate::Job::get_strided)
+/// take it by mutable reference, like other values, and exchanges with neighbours take arrays and slices of it. A
+/// message of fewer values fills the first ones. A `StridedMut` itself cannot be sent: sends take
+/// [`as_strided`](StridedMut::as_strided).
 ///
 /// ```
 /// use tasuki::message::StridedMut;
@@ -65,7 +75,8 @@ pub struct StridedMut<'a, T> {
 }
 
 impl<'a, T: Pod> Strided<'a, T> {
-    /// The first `block_len` values of each of `blocks` parts of `stride` values.
+    /// The first `block_len` values of each of `blocks` parts of `stride` values: count, blocklength and stride of
+    /// MPI_Type_vector, in that order.
     ///
     /// ```
     /// use tasuki::message::Strided;
@@ -122,7 +133,8 @@ impl<'a, T: Pod> Strided<'a, T> {
 }
 
 impl<'a, T: Pod> StridedMut<'a, T> {
-    /// The first `block_len` values of each of `blocks` parts of `stride` values, to fill.
+    /// The first `block_len` values of each of `blocks` parts of `stride` values, to fill: count, blocklength and
+    /// stride of MPI_Type_vector, in that order.
     ///
     /// ```
     /// use tasuki::message::StridedMut;
@@ -201,9 +213,9 @@ impl<'a, T: Pod> StridedMut<'a, T> {
         (read, filled.map(fill))
     }
 
-    /// The edges and the halos of a tile: of a matrix whose outermost `halo` rows and columns at each side are copies of
-    /// the neighbours' edges. The order is that of the blocks of a [`Cartesian`](crate::Cartesian) grid of tiles: above,
-    /// below, left, right. Corners belong to none of them.
+    /// The edges and the halos of a tile: of a matrix whose outermost `halo` rows and columns at each side are copies
+    /// of the neighbours' edges. The order is that of the blocks of a [`Cartesian`](crate::Cartesian) grid of tiles:
+    /// above, below, left, right. Corners belong to none of them.
     ///
     /// ```
     /// use tasuki::{Cartesian, message::StridedMut};
@@ -228,7 +240,8 @@ impl<'a, T: Pod> StridedMut<'a, T> {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Panics: the tile has fewer than `halo` rows or columns inside of the halos; the values are no whole number of rows.
+    /// Panics: the tile has fewer than `halo` rows or columns inside of the halos; the values are no whole number of
+    /// rows.
     #[track_caller]
     pub fn edges_and_halos(
         tile: &'a mut [T],
@@ -252,7 +265,7 @@ impl<'a, T: Pod> StridedMut<'a, T> {
         StridedMut::submatrices(tile, row_len, edges, halos)
     }
 
-    /// The values, to read them meanwhile.
+    /// The values, for sends, which take [`Strided`] values.
     ///
     /// ```
     /// use tasuki::message::StridedMut;

@@ -271,7 +271,7 @@ pub(crate) static CASES: [Case; 45] = [
     },
     Case {
         name: "incast",
-        text: "Messages a second from all other ranks to one, which waits; the slowest sender's share (--ranks)",
+        text: "Messages of all other ranks to one that waits; the slowest sender's share (--ranks)",
         metric: Metric::RatePerS,
         set_up: many_to_one::incast,
         peers: &[("", "incast"), ("slowest_share", "incast_share")],
@@ -287,7 +287,7 @@ pub(crate) static CASES: [Case; 45] = [
     },
     Case {
         name: "flood",
-        text: "The same of 4 KiB to one that sleeps first; by how much its memory grew (--ranks)",
+        text: "Messages of 4 KiB to one that sleeps first; by how much its memory grew (--ranks)",
         metric: Metric::RatePerS,
         set_up: many_to_one::flood,
         peers: &[("", "flood"), ("receiver_growth", "flood_growth")],

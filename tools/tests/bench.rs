@@ -20,8 +20,8 @@ fn bench(args: &[&str]) -> Ended {
 fn the_list_names_every_case_in_100_columns() {
     let ended = bench(&["--list"]).expect(0);
     let names: Vec<&str> = ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let all = "limit put_near put message anysource posted oversubscribed await rate channel outstanding get \
-               atomic post chain handler bandwidth_put \
+    let all = "limit put_near put message anysource posted oversubscribed await rate channel outstanding \
+               incast flood get atomic post chain handler bandwidth_put \
                bandwidth_job bandwidth_own bandwidth_stream shared_copy barrier bcast reduce allreduce gather \
                allgather alltoall scatter reduce_scatter nonblocking persistent single_driver fuzzy \
                fuzzy_hidden queue_contention overlap_copy thirdparty overlap_coll startup idle death memory";
@@ -121,7 +121,7 @@ fn plan(groups: &Value, limits: &Path) -> Value {
     json!({ "Measure": {
         "groups": groups,
         "effort": {
-            "hand_over": { "search": 5, "measure": 5 }, "shorter": 5000, "commands": 5000, "rounds_beside": 2,
+            "hand_over": { "search": 5, "measure": 5 }, "is_long": false, "shorter": 5000, "commands": 5000, "rounds_beside": 2,
             "moved_bytes": 16384, "blocks_max": 4, "cold_bytes": 65536,
         },
         "limits_file": limits, "limits_first": false, "way": null,

@@ -503,8 +503,9 @@ mod tests {
             send.wait()?;
             let texts = [receive.wait().map(drop), send.wait().map(drop)]
                 .map(|again| again.expect_err("it was waited for").headline());
-            assert!(texts[0].starts_with(&format!("irecv(slot 3 from rank {other}): ")), "{}", texts[0]);
-            assert!(texts[1].starts_with(&format!("isend(slot 3 to rank {other}): ")), "{}", texts[1]);
+            let call = |text: &str| format!("rank {}: {text} rank {other}): ", job.rank());
+            assert!(texts[0].starts_with(&call("irecv(slot 3 from")), "{}", texts[0]);
+            assert!(texts[1].starts_with(&call("isend(slot 3 to")), "{}", texts[1]);
             let mut into = [0_u64];
             reversed.scope(|s| {
                 let mut send = s.send([1_u64], other, Slot(3))?;

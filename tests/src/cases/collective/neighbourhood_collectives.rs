@@ -366,6 +366,7 @@ pub fn j_neighbourhoods_that_disagree_are_refused(job: &Job) -> Result<()> {
     assert_eq!(one.neighbor_alltoall(&given)?, wanted);
     assert_eq!(one.ineighbor_alltoall(given)?.wait()?, wanted);
     let one = Neighbourhood::new(&apart()?, from, to)?;
+    job.barrier()?; // likewise
     if to.is_empty() {
         misused(job, one.neighbor_alltoall(&[1_u8]), &["1 values", "0 destinations"]);
         misused(job, one.neighbor_alltoall(&Blocks::ending_at(vec![1_u8], &[])), &["1 values", "no blocks"]);

@@ -439,8 +439,9 @@ impl FailureMonitor {
     }
 
     pub(super) fn report_reason(&self, worker: &Worker, call: CallWord, reason: FailureReason) {
-        if !self.is_failed() {
-            self.report_raising(worker, call, reason, reason.raise());
+        match self.is_failed() {
+            false => self.report_raising(worker, call, reason, reason.raise()),
+            true => self.is_known_to_program.store(true, Ordering::Relaxed), // by the error that the caller returns
         }
     }
 

@@ -227,7 +227,7 @@ impl ChannelReceiver {
         Ok(())
     }
 
-    /// The error of a second [`free`](Receiver::free): the ring was returned.
+    /// The error of a second `free`: the ring was returned.
     #[cold]
     pub fn already_freed(&self) -> Error {
         self.end.fault(Cause::AlreadyReturned { what: "the ring" }, "free")

@@ -18,8 +18,6 @@ const PAUSE_NS: u64 = 2_000;
 const PAUSE_MAX_NS: u64 = 1_000_000;
 /// The time in ns in which a receiver takes a message, at best.
 const TAKE_NS: u64 = 50;
-/// How many tickets ahead a sender fetches a line.
-const AHEAD: u64 = 4;
 
 /// What a sender needs to write into the buffers of a share.
 #[derive(Debug)]
@@ -73,13 +71,6 @@ impl QueueAccess {
         let (slots, line) = self.lines.of(self.share.buffer(ticket));
         let (value, payload) = header.encode(ticket);
         slots.write(line, SlotWrite { word: SlotWord::Main, value, payload: &payload })
-    }
-
-    /// Fetches the line of a ticket that this rank may draw soon, while it does other things.
-    #[inline]
-    fn prefetch_line(&self, ticket: u64) {
-        let (slots, line) = self.lines.of(self.share.buffer(ticket));
-        slots.prefetch_for_write(line);
     }
 
     fn area_of(&self, ticket: u64) -> GlobalAddress {
@@ -197,10 +188,7 @@ impl QueueWriter {
     fn ticket(&mut self, idle: &dyn Fn()) -> Result<u64> {
         let access = &*self.access;
         let counters = access.share.counters(&access.worker);
-        let ticket = match self.drawn.take() {
-            Some(ticket) => ticket,
-            None => counters.draw()?,
-        };
+        let ticket = counters.draw()?;
         if self.tickets.is_free(ticket) {
             return Ok(ticket);
         }
@@ -219,13 +207,7 @@ impl QueueWriter {
         let MessageLabel { slot, kind, context } = label;
         let header = Header { source: self.access.worker.rank(), slot, context, kind, before, place };
         match self.access.write_line(ticket, &header) {
-            Ok(()) => {
-                let later = ticket.wrapping_add(AHEAD);
-                if self.tickets.is_free(later) {
-                    self.access.prefetch_line(later);
-                }
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(refused) => self.write_again(ticket, &header, refused),
         }
     }
@@ -339,12 +321,6 @@ impl ReceiveQueueSender {
         );
         // Nobody may wait for a ticket of a call that has ended.
         sent.inspect_err(|_| self.writer.give_up(&self.progress))
-    }
-}
-
-impl Drop for ReceiveQueueSender {
-    fn drop(&mut self) {
-        self.writer.give_up(&self.progress);
     }
 }
 

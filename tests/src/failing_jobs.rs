@@ -59,7 +59,7 @@ macro_rules! each_failing_job {
             Everywhere 3 a_signal_that_nobody_can_raise ["rank 0: wait(signal", "has left", "hint: a rank may leave"];
             Everywhere 3 a_line_whose_writer_left ["rank 0: payload signal", "rank 2 has left", "hint: a rank may leave"];
             Everywhere 2 asking_a_rank_that_left ["rank 0: fetch_add(", "rank 1 has left", "hint:"];
-            Everywhere 2 a_rank_that_leaves_unanswered ["rank 0: ", ", 8 bytes): rank 1 has left", "hint:"];
+            Everywhere 2 a_rank_that_leaves_unanswered ["rank 0: ", "add(", ", 8 bytes): rank 1 has left", "hint:"];
             Everywhere 2 failures_are_reported_at_the_end ["rank 0: put", "are not inside one registration", "hint:"];
             Everywhere 2 a_message_that_nobody_sends ["recv(slot 3 from rank 1)", "rank 1 has left", "hint:"];
             Everywhere 2 a_message_that_nobody_receives ["send(slot 3 to rank 1)", "rank 1 has left", "hint:"];

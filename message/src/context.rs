@@ -636,26 +636,11 @@ impl Context {
         }
     }
 
-    /// Makes the error for a message whose length is not a multiple of `size` bytes.
+    /// Makes the error for a message in the buffer whose length is not a multiple of `size` bytes.
     #[cold]
     pub fn partial_value(&self, got: Received, size: u64) -> Error {
         let call = self.from("recv", got.source, got.slot);
-        self.no_whole_number(got, size, "the buffer holds the data", call)
-    }
-
-    /// Makes the error for a kept message whose length is not a multiple of `size` bytes.
-    #[cold]
-    pub(crate) fn partial_message(&self, got: Received, size: u64, call: CallInfo) -> Error {
-        self.no_whole_number(got, size, "the message waits for the next receive", call)
-    }
-
-    fn no_whole_number(&self, got: Received, size: u64, place: &str, call: CallInfo) -> Error {
-        let text = format!(
-            "the message has {} bytes, which is not a multiple of the {size} bytes of a value: receive values of \
-             the type that was sent, or bytes; {place}",
-            got.len
-        );
-        self.fault(Cause::Argument(text), call)
+        self.fault(Cause::PartialValue { len: got.len, size, is_kept: false }, call)
     }
 
     /// Makes the error of a send, or of a receive, of that name. It names the peer.

@@ -29,7 +29,7 @@ mod typed_slot;
 
 pub use buffer::{ArrivalBuffer, MessageBuffer};
 pub use call_info::CallNames;
-pub use channel::{ChannelElement, ChannelReceiver, ChannelSender, KeptMemory};
+pub use channel::{ChannelElement, ChannelReceiver, ChannelSender, KeptMemory, reaches_ring};
 pub use context::{Context, PostedRecv, Received, SentBank, SentShort};
 pub use preposted::PREPOSTED_SLOTS;
 pub use progress::{Continuation, FinalizeHook, MessageOp, ProgressEngine};

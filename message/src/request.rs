@@ -860,7 +860,9 @@ impl PendingRecv {
                     && !got.len.is_multiple_of(self.value_bytes)
                 {
                     self.context.abandon_receive(operation);
-                    return Err(self.context.partial_message(*got, self.value_bytes, self.call));
+                    let (len, size) = (got.len, self.value_bytes);
+                    let cause = Cause::PartialValue { len, size, is_kept: true };
+                    return Err(self.context.fault(cause, self.call));
                 }
                 match &received {
                     Ok(_) if !operation.end().is_some_and(|end| is_of_kept(&end)) => operation.free_slot(),

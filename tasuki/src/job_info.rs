@@ -56,7 +56,7 @@ pub struct MemoryUsage {
     /// Command queues and queues of handler calls of this rank. Part of `local`.
     pub command_queues: u64,
     /// Channels ([`channel_to`](crate::message::channel_to)): the rings of receivers, which are part of `local` unless they
-    /// are symmetric memory of the program; their copies at senders that do not reach them; and the counters. Until both
+    /// are symmetric memory of the program; their copies at both ends where the sender does not reach them; and the counters. Until both
     /// ends were dropped.
     pub channels: u64,
     /// Buffers and signals of plans and of the cached schedules of repeated collective calls, until they are freed

@@ -194,9 +194,7 @@ impl<T> PayloadReader<'_, T> {
 
     #[cold]
     fn overrun(&self, next: u64) -> crate::Error {
-        let text = "the writer wrote again before this value was read: reply to each value, or use several payload signals";
-        self.job
-            .worker
-            .fault(Cause::Argument(text.into()), || format!("payload signal {}: value {next}", self.index))
+        let call = || format!("payload signal {}: value {next}", self.index);
+        self.job.worker.fault(Cause::Overwritten, call)
     }
 }

@@ -214,6 +214,7 @@ macro_rules! each_case {
             Everywhere "E" 1..=3 channels::e_limits_of_channels;
             Everywhere "E requests" 1..=3 channels::e_channels_are_awaited;
             Everywhere "E" 1..=3 channels::e_rings_of_the_program;
+            Everywhere "E" 1..=3 channels::e_rings_are_closed_to_operations;
             Everywhere "E bad input" 1..=2 channels::e_misuse_of_channels;
             Everywhere "F1 F11" 1..=8 receive_queues::f1_many_senders_few_buffers;
             Everywhere "F3" 1..=4 receive_queues::f3_tickets_wrap;

@@ -41,8 +41,8 @@ struct Report {
 ///
 /// | kind | its causes |
 /// |---|---|
-/// | `Misuse` | `Argument`, `NullAddress`, `NoSuchRank`, `NoSuchMember`, `NotAMember`, `NoSuchSlot`, `Busy`, `InUse`, `StartActive`, `AnotherCall`, `AlreadyReturned`, `OutOfRange`, `Stale`, `Misaligned`, `SignalMemory`, `QueueDropped`, `QueueRepeats`, `Forked`, `JobOver` |
-/// | `Disagreement` | `Disagree`, `Mismatch`, `Truncated`, `TypeMismatch` |
+/// | `Misuse` | `Argument`, `NullAddress`, `NoSuchRank`, `NoSuchMember`, `NotAMember`, `NoSuchSlot`, `Busy`, `InUse`, `StartActive`, `AnotherCall`, `AlreadyReturned`, `OutOfRange`, `Stale`, `Misaligned`, `SignalMemory`, `ClosedMemory`, `QueueDropped`, `QueueRepeats`, `Forked`, `JobOver` |
+/// | `Disagreement` | `Disagree`, `Mismatch`, `Truncated`, `TypeMismatch`, `PartialValue`, `Undecodable`, `Overwritten` |
 /// | `PeerFailed` | `PeerDied`, `PeerLeft`, `QueueClosed`, `ChannelDropped`, `NotSent`, `Untaken`, `Predecessor` |
 /// | `TimedOut` | `TimedOut` |
 /// | `Full` | `Full`, `SendBufferFull` |
@@ -136,6 +136,11 @@ pub enum Cause {
         /// The address that the call named.
         address: u64,
     },
+    /// The address is in the ring of a channel, whose two ends read and write it in place: no operation may access it.
+    ClosedMemory {
+        /// The address that the call named.
+        address: u64,
+    },
     /// The ranks of a collective call gave different values for an argument (mismatched arguments).
     Disagree {
         /// A member that differs from this one, if one is known.
@@ -210,6 +215,19 @@ pub enum Cause {
         /// The type of the receive's values, likewise.
         wanted: &'static str,
     },
+    /// The bytes of a message are no whole number of the receive's values.
+    PartialValue {
+        /// Bytes of the message.
+        len: u64,
+        /// Bytes of a value.
+        size: u64,
+        /// True if the message waits for the next receive; false if the buffer of this one holds it.
+        is_kept: bool,
+    },
+    /// A peer has sent an object whose bytes do not decode. The text says why.
+    Undecodable(String),
+    /// The peer has written a payload signal again before this value was read.
+    Overwritten,
     /// A collective call on this communicator has failed before, on any member.
     CommunicatorFailed {
         /// The first failure.
@@ -362,13 +380,16 @@ impl Cause {
             Argument(_) | NullAddress | NoSuchRank { .. } | OutOfRange { .. } | Stale { .. } => {
                 ErrorKind::Misuse
             }
-            Misaligned { .. } | SignalMemory { .. } | Forked | JobOver => ErrorKind::Misuse,
+            Misaligned { .. } | SignalMemory { .. } | ClosedMemory { .. } | Forked | JobOver => {
+                ErrorKind::Misuse
+            }
             NoSuchSlot { .. } | Busy { .. } | InUse { .. } | QueueDropped | QueueRepeats => ErrorKind::Misuse,
             NoSuchMember { .. } | NotAMember { .. } => ErrorKind::Misuse,
             StartActive | AnotherCall | AlreadyReturned { .. } => ErrorKind::Misuse,
             Disagree { .. } | Mismatch { .. } | Truncated { .. } | TypeMismatch { .. } => {
                 ErrorKind::Disagreement
             }
+            PartialValue { .. } | Undecodable(_) | Overwritten => ErrorKind::Disagreement,
             Program(_) | HandlerFailed { .. } | OperationPanicked { .. } | QueueUnwound { .. } => {
                 ErrorKind::Program
             }
@@ -445,6 +466,7 @@ impl fmt::Display for Cause {
                 write!(f, "{} is not a multiple of {align}", Address(*address))
             }
             SignalMemory { address } => write!(f, "{} is in signal memory", Address(*address)),
+            ClosedMemory { address } => write!(f, "{} is in the ring of a channel", Address(*address)),
             Disagree { peer, what, least, most } => {
                 write!(f, "the ranks disagree about {what}: the smallest is {least}, the largest {most}")?;
                 peer.map_or(Ok(()), |peer| write!(f, "; member {peer} differs from this one"))
@@ -479,6 +501,16 @@ impl fmt::Display for Cause {
                 let wanted = object_of(wanted).unwrap_or_else(|| (*wanted).into());
                 write!(f, "the message has {values}, but the receive wants {wanted}")
             }
+            PartialValue { len, size, is_kept } => {
+                let place = if *is_kept {
+                    "the message waits for the next receive"
+                } else {
+                    "the buffer holds the data"
+                };
+                write!(f, "the message has {len} bytes, no multiple of the {size} bytes of a value; {place}")
+            }
+            Undecodable(text) => f.write_str(text),
+            Overwritten => f.write_str("the writer wrote again before this value was read"),
             CommunicatorFailed { first, .. } => write!(f, "this communicator has failed: {first}"),
             SendBufferFull { bytes, free, capacity } => {
                 write!(
@@ -913,6 +945,9 @@ mod tests {
             Cause::JobOver,
             Cause::bytes_differ(0, 1, 2),
             Cause::Truncated { len: 1, room: 0 },
+            Cause::PartialValue { len: 1, size: 2, is_kept: true },
+            Cause::Undecodable(String::new()),
+            Cause::Overwritten,
             Cause::PeerLeft { peer: Rank(0) },
             Cause::ChannelDropped { peer: Rank(0) },
             Cause::Untaken { messages: 1, peer: Rank(0), slot: 0 },

@@ -71,6 +71,11 @@ impl Cause {
             Misaligned { .. } => {
                 "an atomic operation needs an address that is a multiple of its size: register aligned memory"
             }
+            PartialValue { .. } => "receive values of the type that was sent, or bytes",
+            Overwritten => "reply to each value, or use several payload signals",
+            ClosedMemory { .. } => {
+                "the memory was freed and is a ring now, or an offset is wrong: check the address"
+            }
             SignalMemory { .. } => "raise signals with job.raise(signal.on(rank), n) or job.put_signal(..)",
             Disagree { what: BYTES_BY_KEY, .. } => {
                 "copy_source and copy_destination of a key must name the same number of bytes; equal keys match in order"

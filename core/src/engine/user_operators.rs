@@ -84,7 +84,7 @@ impl UserOperators {
     pub(super) fn why_not_combined(&self, how: Reduction, rank: Rank) -> Cause {
         match how.operator().map(|number| self.get(number)) {
             Some(OperatorEntry::Panicked) => Cause::OperationPanicked { rank },
-            _ => Cause::Argument(format!("{how}: this rank has no such operator")),
+            _ => Cause::mismatch(None, format!("{how}: this rank has no such operator")),
         }
     }
 }

@@ -306,6 +306,11 @@ pub trait Fabric: Send + Sync + Debug {
     /// them. Maps them if needed.
     fn map(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>>;
 
+    /// Does what [`Fabric::map`] does for closed memory, which only its owner and the peer that it serves may ask for.
+    fn map_closed(&self, _at: GlobalAddress, _len: u64) -> Option<NonNull<u8>> {
+        None
+    }
+
     /// Fails every accepted operation because a rank has died. Later operations are refused.
     fn fail_all(&self, cause: &Cause);
 

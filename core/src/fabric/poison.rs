@@ -31,6 +31,7 @@ const DROPPED: u32 = 10;
 const OTHER: u32 = 11;
 const UNWOUND: u32 = 12;
 const OPERATION: u32 = 13;
+const CLOSED_MEMORY: u32 = 14;
 const FORWARDED: u32 = 1 << 31;
 
 impl Poison {
@@ -45,6 +46,7 @@ impl Poison {
             Cause::Stale { address } => (STALE, [address, 0]),
             Cause::Misaligned { address, align } => (MISALIGNED, [address, align as u64]),
             Cause::SignalMemory { address } => (SIGNAL_MEMORY, [address, 0]),
+            Cause::ClosedMemory { address } => (CLOSED_MEMORY, [address, 0]),
             Cause::PeerLeft { peer } => (LEFT, [peer.0 as u64, 0]),
             Cause::PeerDied { peer, .. } => (DIED, [peer.0 as u64, 0]),
             Cause::HandlerFailed { handler, .. } => (PANICKED, [u64::from(handler), 0]),
@@ -76,6 +78,7 @@ impl Poison {
             STALE => Cause::Stale { address: first },
             MISALIGNED => Cause::Misaligned { address: first, align: second as usize },
             SIGNAL_MEMORY => Cause::SignalMemory { address: first },
+            CLOSED_MEMORY => Cause::ClosedMemory { address: first },
             LEFT => Cause::PeerLeft { peer: Rank(first as usize) },
             DIED => {
                 let how = "in the middle of a command".into();

@@ -16,6 +16,9 @@ use super::layout::EXTENT_BYTES;
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::{planted, relaxed_if_planted};
 
+/// The `host` of *closed* job memory: its owner and one peer have references to it, so all operations on it are refused.
+pub const CLOSED: u64 = 1;
+
 const FREE: u32 = 0;
 const LIVE: u32 = 1;
 const DEAD: u32 = 2;
@@ -29,7 +32,7 @@ pub struct Extent {
     start: AtomicU64,
     /// Length in bytes.
     len: AtomicU64,
-    /// Address in the owner's process; 0 for job memory.
+    /// Address in the owner's process; 0 for job memory, [`CLOSED`] if that is closed.
     host: AtomicU64,
     /// Bits 0-1: FREE, LIVE or DEAD; bits 2-31: generation. Written by the owner, read by all.
     state: AtomicU32,
@@ -49,7 +52,7 @@ pub struct ExtentInfo {
     pub start: u64,
     /// Length in bytes.
     pub len: u64,
-    /// Address in the owner's process; 0 for job memory.
+    /// Address in the owner's process; 0 for job memory, [`CLOSED`] if that is closed.
     pub host: u64,
 }
 

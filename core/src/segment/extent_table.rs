@@ -8,7 +8,7 @@
 //! Only the owner writes. Entries of freed extents are reused last, and a reader detects the reuse: `state` contains a
 //! generation, and is read before and after the fields.
 
-use super::extent::{Extent, ExtentInfo};
+use super::extent::{CLOSED, Extent, ExtentInfo};
 use super::layout::{EXTENT_BYTES, EXTENT_TABLE, GRANULE, GRANULE_MAP};
 use crate::base::Cause;
 use crate::base::sync::{AtomicU32, Ordering};
@@ -57,7 +57,8 @@ impl ExtentTable {
         ExtentTable { system }
     }
 
-    /// Finds the live registration that contains all of `offset .. offset + bytes`. Only the error uses `address`.
+    /// Finds the live registration that contains all of `offset .. offset + bytes`, for an operation. Only the error uses
+    /// `address`.
     #[inline]
     pub fn find(&self, offset: u64, bytes: u64, address: u64) -> Result<ExtentLocation, Cause> {
         let number = self.granule(offset / GRANULE).load(Ordering::Acquire);
@@ -67,13 +68,25 @@ impl ExtentTable {
             && let Some(inside) = info.inside(offset, bytes)
         {
             let ExtentInfo { start, len, host } = info;
-            let kind = if host == 0 { Kind::Job } else { Kind::Program(host + inside) };
+            let kind = match host {
+                0 => Kind::Job,
+                CLOSED => return Err(Cause::ClosedMemory { address }),
+                host => Kind::Program(host + inside),
+            };
             return Ok(ExtentLocation { start, len, kind, extent: number });
         }
         Err(self.outside(info, number != 0, offset, bytes, address))
     }
 
-    /// Returns true if one live registration of job memory contains all of `offset .. offset + bytes`. Cheaper than
+    /// Finds the live registration of closed job memory that contains all of `offset .. offset + bytes`.
+    pub fn find_closed(&self, offset: u64, bytes: u64) -> Option<ExtentLocation> {
+        let number = self.granule(offset / GRANULE).load(Ordering::Acquire);
+        let info = self.extent(number).info().filter(|info| info.host == CLOSED)?;
+        info.inside(offset, bytes)?;
+        Some(ExtentLocation { start: info.start, len: info.len, kind: Kind::Job, extent: number })
+    }
+
+    /// Returns true if one live registration of job memory that is not closed contains all of `offset .. offset + bytes`. Cheaper than
     /// [`ExtentTable::find`].
     #[inline]
     pub fn is_job(&self, offset: u64, bytes: u64) -> bool {

@@ -8,7 +8,7 @@
 mod signals;
 
 use super::address::GlobalAddress;
-use super::extent::{Extent, ExtentInfo};
+use super::extent::{CLOSED, Extent, ExtentInfo};
 use super::extent_table::{ExtentLocation, ExtentTable, Kind};
 use super::layout::{
     ARENA, ARENA_BYTES, BOOTSTRAP_MEMORY, BOOTSTRAP_MEMORY_BYTES, EXTENTS, GRANULE, LOCAL, PAGE, REGISTERED,
@@ -98,7 +98,7 @@ impl Registry {
     pub fn allocate_symmetric(&self, bytes: u64) -> Result<Option<u64>> {
         check_size(bytes)?;
         let Some(start) = self.state().symmetric.allocate_fresh(bytes) else { return Ok(None) };
-        self.reserve_and_register(start, bytes).map(|()| Some(start))
+        self.reserve_and_register(start, bytes, 0).map(|()| Some(start))
     }
 
     /// Returns the first freed offset, from `from` on, for `bytes` of symmetric memory; `u64::MAX` if there is none.
@@ -112,7 +112,7 @@ impl Registry {
     /// Allocates the freed symmetric memory at `start`, on which all ranks agreed.
     pub fn allocate_symmetric_at(&self, start: u64, bytes: u64) -> Result<u64> {
         self.state().symmetric.allocate_freed(start, bytes);
-        self.reserve_and_register(start, bytes).map(|()| start)
+        self.reserve_and_register(start, bytes, 0).map(|()| start)
     }
 
     /// Treats all fresh symmetric addresses as allocated: tests cannot wait for half a TiB.
@@ -123,6 +123,25 @@ impl Registry {
 
     /// Allocates `bytes` of local memory.
     pub fn allocate_local(&self, bytes: u64) -> Result<u64> {
+        self.allocate_local_for(bytes, 0)
+    }
+
+    /// Allocates `bytes` of closed local memory: all operations on it are refused.
+    pub fn allocate_closed(&self, bytes: u64) -> Result<u64> {
+        self.allocate_local_for(bytes, CLOSED)
+    }
+
+    /// Makes closed memory, which begins at `offset`, usual local memory.
+    pub fn open(&self, offset: u64) -> Result<()> {
+        let place = self.extent_table.find_closed(offset, 1).filter(|place| place.start == offset);
+        let place = place.ok_or_else(|| no_registration(offset))?;
+        let extent = self.extent_table.extent(place.extent);
+        extent.retire();
+        extent.publish(ExtentInfo { start: offset, len: place.len, host: 0 });
+        Ok(())
+    }
+
+    fn allocate_local_for(&self, bytes: u64, host: u64) -> Result<u64> {
         check_size(bytes)?;
         check_available(bytes)?;
         let start = {
@@ -131,16 +150,16 @@ impl Registry {
             self.release_quiescent(&mut state);
             allocated.map_err(|why| state.local.error(bytes, &why))?
         };
-        self.reserve_and_register(start, bytes).map(|()| start)
+        self.reserve_and_register(start, bytes, host).map(|()| start)
     }
 
     /// Reserves memory for addresses that were allocated, and registers them.
-    fn reserve_and_register(&self, start: u64, bytes: u64) -> Result<()> {
+    fn reserve_and_register(&self, start: u64, bytes: u64, host: u64) -> Result<()> {
         let pages = bytes.next_multiple_of(PAGE);
         self.range.file().punch(start, pages);
         let reserved = self.range.file().reserve(start, pages);
         let mut state = self.state();
-        let registered = reserved.and_then(|()| self.publish(&mut state, start, bytes, 0));
+        let registered = reserved.and_then(|()| self.publish(&mut state, start, bytes, host));
         registered.inspect_err(|_| {
             self.range.file().punch(start, pages);
             self.free_addresses(&mut state, start, bytes);
@@ -181,6 +200,9 @@ impl Registry {
                 "{bytes} bytes from {host:#x} on exceed the end of the address space"
             )));
         }
+        if host == CLOSED {
+            return Err(Error::argument("no memory of a program begins at address 1"));
+        }
         let mut state = self.state();
         let inside = host % PAGE;
         let allocated = state.registered.allocate(inside + bytes, self.barriers());
@@ -203,9 +225,10 @@ impl Registry {
     /// their accesses. If an access is still in progress then, the cause is the error, and peers
     /// may still write to the memory.
     pub fn free_unless(&self, offset: u64, death: &dyn Fn() -> Option<Cause>) -> Result<()> {
-        let place = self.extent_table.find(offset, 1, offset).map_err(Error::new)?;
+        let closed = self.extent_table.find_closed(offset, 1).map(Ok);
+        let place = closed.unwrap_or_else(|| self.extent_table.find(offset, 1, offset))?;
         if place.start != offset || !is_freeable(offset) {
-            return Err(Error::argument(format!("no registration begins at offset {offset:#x}")));
+            return Err(no_registration(offset));
         }
         let extent = self.extent_table.extent(place.extent);
         extent.retire();
@@ -343,6 +366,10 @@ pub(super) fn register_initial(extent_table: &ExtentTable) {
 
 fn check_size(bytes: u64) -> Result<()> {
     if bytes > 0 { Ok(()) } else { Err(Error::argument("an allocation needs at least one byte")) }
+}
+
+fn no_registration(offset: u64) -> Error {
+    Error::argument(format!("no registration begins at offset {offset:#x}"))
 }
 
 fn is_freeable(offset: u64) -> bool {

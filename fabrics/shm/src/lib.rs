@@ -318,6 +318,10 @@ impl Fabric for ShmFabric {
         }
     }
 
+    fn map_closed(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
+        self.peers.map_closed(at, len)
+    }
+
     fn fail_all(&self, cause: &Cause) {
         self.requests.fail_all(cause);
     }

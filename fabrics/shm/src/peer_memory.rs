@@ -113,6 +113,15 @@ impl Peers {
         }
     }
 
+    /// Maps closed memory of any rank.
+    #[cold]
+    pub(crate) fn map_closed(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
+        self.check(at.rank()).ok()?;
+        let range = self.range(at.rank());
+        let place = range.extent_table().ok()?.find_closed(at.offset(), len)?;
+        range.at(at.offset(), place.start, place.len).ok()
+    }
+
     /// Returns the first byte of a rank's system piece.
     #[inline]
     pub(crate) fn system(&self, rank: Rank) -> Option<NonNull<u8>> {

@@ -22,9 +22,10 @@
 //! ordering is needed. Each side keeps the last value of the other's counter that it has read, and reads it again only
 //! if that value leaves nothing to do.
 //!
-//! Where the sender reaches the ring and the line of C by stores, elements are filled in the ring itself. Otherwise
-//! they are filled in a copy at the sender, and a commit puts them, and raises C when they are visible: a count does
-//! not say which of several puts have arrived.
+//! Where the sender reaches the ring and the line of C by stores, elements are filled in the ring itself, and read there.
+//! The ring is closed memory then: a put or an atomic operation of a program that names a wrong address is refused.
+//! Otherwise elements are filled in a copy at the sender, and a commit puts them, and raises C when they are visible: a
+//! count does not say which of several puts have arrived. The receiver copies them out before it returns them.
 //!
 //! The last raise of a side ends its use of the other's memory. So the receiver frees ring and C when C says closed,
 //! and the sender frees R when R says dropped ([`retired`]). An end that is dropped before the offer was accepted
@@ -48,6 +49,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{LimitGuard, Worker};
+use tasuki_core::fabric::SignalLine;
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::signal_offset;
+
+/// Returns true if that member reaches a ring in the memory of this rank: both ranks reach each other, or neither does.
+/// The ring can be closed memory then.
+pub fn reaches_ring(context: &Context, member: Rank) -> bool {
+    let Some(peer) = context.rank_of(member) else { return false };
+    let any_signal = GlobalAddress::new(peer, signal_offset(0));
+    matches!(context.worker.fabric().line(any_signal), Ok(SignalLine::Direct(_)))
+}
 
 /// What both ends of a channel know.
 #[derive(Debug)]

@@ -36,6 +36,8 @@ pub struct ChannelReceiver {
     is_dropped: bool,
     failed: Option<Error>,
     bytes: u64,
+    /// Those of them that are the ring's, until it was freed.
+    ring_bytes: u64,
     /// The ring, when its owner has dropped it.
     kept: Option<KeptMemory>,
 }
@@ -60,7 +62,8 @@ impl ChannelReceiver {
             committed.free(worker);
             return Err(error.in_outer_call(call()));
         }
-        let bytes = OwnCounter::BYTES + capacity * element.size;
+        let ring_bytes = capacity * element.size;
+        let bytes = OwnCounter::BYTES + ring_bytes;
         context.progress.channels.add_bytes(bytes);
         Ok(ChannelReceiver {
             end,
@@ -74,6 +77,7 @@ impl ChannelReceiver {
             is_dropped: false,
             failed: None,
             bytes,
+            ring_bytes,
             kept: None,
         })
     }
@@ -88,6 +92,23 @@ impl ChannelReceiver {
     #[inline(always)]
     pub fn position(&self) -> u64 {
         self.position
+    }
+
+    /// Returns how many elements were released.
+    pub fn released(&self) -> u64 {
+        self.read
+    }
+
+    /// Counts memory that the caller has taken for the channel.
+    pub fn add_bytes(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.end.context.progress.channels.add_bytes(bytes);
+    }
+
+    /// Stops to count memory that the caller has freed.
+    pub fn subtract_bytes(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+        self.end.context.progress.channels.subtract_bytes(bytes);
     }
 
     /// Waits until there is an element, or none will come.
@@ -222,8 +243,8 @@ impl ChannelReceiver {
         while !self.drop_end()? || !self.is_closed() {
             self.wait_for_change("free")?;
         }
-        let ring = std::mem::replace(&mut self.bytes, OwnCounter::BYTES) - OwnCounter::BYTES;
-        self.end.context.progress.channels.subtract_bytes(ring);
+        let ring_bytes = std::mem::take(&mut self.ring_bytes);
+        self.subtract_bytes(ring_bytes);
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use crate::memory::array::Array;
 use crate::onesided::GlobalAddress;
 use crate::{Error, Pod, Result};
 use std::sync::Arc;
+use tasuki_core::base::Cause;
 use tasuki_core::engine::Worker;
 
 /// Allocates `count` zeroed values on this rank.
@@ -19,6 +20,24 @@ pub(crate) fn allocate_part<T: Pod, S>(
     });
     let offset = offset.map_err(|error| error.in_call(call).on_rank(worker.rank()))?;
     Ok(Array::new(worker.clone(), offset, count))
+}
+
+/// Allocates `count` zeroed values on this rank, as closed memory.
+pub(crate) fn allocate_closed<T: Pod, S>(
+    worker: &Arc<Worker>,
+    count: usize,
+    call: &dyn Fn() -> String,
+) -> Result<Array<T, S>> {
+    let array = bytes_of::<T>(count).and_then(|bytes| {
+        let offset = worker.registry().allocate_closed(bytes)?;
+        let place = worker.fabric().map_closed(GlobalAddress::new(worker.rank(), offset), bytes);
+        let Some(place) = place else {
+            let _ = worker.registry().free(offset);
+            return Err(Error::new(Cause::Bug("closed memory of this rank that it does not reach".into())));
+        };
+        Ok(Array::closed(worker.clone(), offset, count, place))
+    });
+    array.map_err(|error| error.in_call(call).on_rank(worker.rank()))
 }
 
 /// Maps memory that was just allocated. Frees it again if no addresses are left for it.

@@ -8,6 +8,7 @@ use crate::message::Peer;
 use crate::onesided::GlobalAddress;
 use crate::{GlobalPtr, Pod, Result};
 use std::marker::PhantomData;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use tasuki_core::base::Cause;
 use tasuki_core::engine::Worker;
@@ -117,6 +118,16 @@ impl<T: Pod, S> Array<T, S> {
         let start =
             worker.own_place(own, (len * size_of::<T>()) as u64).expect("it was allocated and mapped");
         Array { worker, offset, len, start, parts: None, of: PhantomData }
+    }
+
+    /// Local memory that is closed: no method may be called before it was opened. `start`: where it is in this process.
+    pub(crate) fn closed(worker: Arc<Worker>, offset: u64, len: usize, start: NonNull<u8>) -> Array<T, S> {
+        Array { worker, offset, len, start: start.as_ptr(), parts: None, of: PhantomData }
+    }
+
+    /// Makes closed memory usual memory.
+    pub(crate) fn open(&self) -> Result<()> {
+        self.worker.registry().open(self.offset)
     }
 
     /// This rank's part, as an address that may be sent to any rank.

@@ -2,10 +2,12 @@
 #![allow(unsafe_code)]
 //! Unsafe: slices of the ring of a channel, which two ranks share. The counters of the channel say which elements
 //! belong to which of them: an element is the sender's until it is committed, and the receiver's until it is released.
-//! The receiver's memory stays until the sender is closed.
+//! The receiver's memory stays until the sender is closed. It is closed memory, on which all operations of programs are
+//! refused, so that a wrong address cannot change an element of a slice. Where the sender puts elements, the ring is
+//! usual memory, and the receiver's slices are of a copy.
 
 use crate::member::{about, place_of};
-use crate::memory::allocate::allocate_part;
+use crate::memory::allocate::{allocate_closed, allocate_part};
 use crate::memory::array::Array;
 use crate::message::Peer;
 use crate::message::slot::Slot;
@@ -18,8 +20,10 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::task::{self, Poll};
 use tasuki_core::base::Cause;
-use tasuki_core::engine::AwaitedCondition;
-use tasuki_message::{ChannelElement, ChannelReceiver as Receiver, ChannelSender as Sender, KeptMemory};
+use tasuki_core::engine::{AwaitedCondition, Worker};
+use tasuki_message::{
+    ChannelElement, ChannelReceiver as Receiver, ChannelSender as Sender, KeptMemory, reaches_ring,
+};
 
 /// Makes the sending end of a channel to a member, for elements of type `T`. The member makes the other end with
 /// [`channel_from`], for the same slot.
@@ -110,9 +114,16 @@ pub fn channel_from<T: Pod>(
     capacity: usize,
 ) -> Result<ChannelReceiver<T>> {
     let (member, slot) = ends(communicator, from, slot, "channel_from")?;
-    let call = || format!("channel_from({capacity} x {} bytes)", size_of::<T>());
-    let ring = allocate_part(communicator.messages().worker(), capacity, &call)?;
-    receive_over(communicator, (member, slot), ring).map_err(|error| about(from, error))
+    let (messages, call) =
+        (communicator.messages(), || format!("channel_from({capacity} x {} bytes)", size_of::<T>()));
+    let (worker, is_closed) = (messages.worker(), reaches_ring(messages, member));
+    let allocate = if is_closed { allocate_closed } else { allocate_part };
+    let ring: Array<T, Local> = allocate(worker, capacity, &call)?;
+    let elements = match is_closed {
+        true => Elements::InRing(ring.place()),
+        false => Elements::Copied(zeroed_elements(worker, capacity, "channel_from")?, 0),
+    };
+    receive_over(communicator, (member, slot), ring, elements, is_closed).map_err(|error| about(from, error))
 }
 
 /// Like [`channel_from`], with memory of the program as the ring: an array of this rank alone, or this rank's part of
@@ -154,21 +165,23 @@ pub unsafe fn channel_over<T: Pod, S: 'static>(
         let cause = Cause::Argument("the array belongs to another job".into());
         return Err(worker.fault(cause, || "channel_over".into()));
     }
-    receive_over(communicator, (member, slot), ring).map_err(|error| about(from, error))
+    let elements = Elements::InRing(ring.place());
+    receive_over(communicator, (member, slot), ring, elements, false).map_err(|error| about(from, error))
 }
 
-fn receive_over<T: Pod, S>(
+fn receive_over<T: Pod, S: 'static>(
     communicator: &Communicator,
     (member, slot): (Rank, u32),
     ring: Array<T, S>,
-) -> Result<ChannelReceiver<T, S>>
-where
-    S: 'static,
-{
-    let (element, start) = (ChannelElement::of::<T>(), ring.place());
+    elements: Elements<T>,
+    is_closed: bool,
+) -> Result<ChannelReceiver<T, S>> {
+    let element = ChannelElement::of::<T>();
     let place = (ring.pointer().address(), ring.len() as u64);
-    let core = Receiver::new(communicator.messages(), member, slot, element, place, communicator.limit())?;
-    Ok(ChannelReceiver { core: ManuallyDrop::new(core), ring: Some(ring), start })
+    let mut core =
+        Receiver::new(communicator.messages(), member, slot, element, place, communicator.limit())?;
+    core.add_bytes(elements.copy_bytes());
+    Ok(ChannelReceiver { core: ManuallyDrop::new(core), ring: Some(ring), elements, is_closed })
 }
 
 /// Returns the member and the slot of a channel.
@@ -184,6 +197,14 @@ fn ends(communicator: &Communicator, peer: impl Peer, slot: Slot, call: &'static
     Ok((member, slot.word()))
 }
 
+fn zeroed_elements<T: Pod>(worker: &Worker, count: usize, call: &str) -> Result<Vec<T>> {
+    try_zeroed_vec(count).map_err(|_| {
+        let wanted = (count * size_of::<T>()) as u64;
+        let limit = "the allocator".to_string();
+        worker.fault(Cause::NoMemory { wanted, available: 0, limit }, || call.into())
+    })
+}
+
 /// Where a sender fills elements.
 enum Place<T> {
     /// The receiver's end was not used yet.
@@ -197,7 +218,8 @@ enum Place<T> {
 /// The sending end of a channel. Made by [`channel_to`].
 ///
 /// Where this rank reaches the receiver's memory, as on one node, elements are filled in the ring itself, and nothing
-/// is copied. Otherwise they are filled in a copy of the ring, and [`commit`](ChannelSender::commit) puts them.
+/// is copied. Otherwise they are filled in a copy of the ring, [`commit`](ChannelSender::commit) puts them, and the
+/// receiver copies them out.
 ///
 /// Dropping it ends the channel as [`finish`](ChannelSender::finish) does. A thread that panics does not end it: the
 /// receiver learns that this rank has died.
@@ -295,15 +317,15 @@ impl<T: Pod> ChannelSender<T> {
             return Ok(()); // no place was asked for, and none is known
         }
         let worker = self.core.worker();
-        let mapped = if self.core.is_direct() { worker.fabric().map(ring, bytes) } else { None };
+        let fabric = worker.fabric();
+        let mapped = match self.core.is_direct() {
+            true => fabric.map_closed(ring, bytes).or_else(|| fabric.map(ring, bytes)),
+            false => None,
+        };
         self.place = match mapped {
             Some(start) => Place::Ring(start.cast()),
             None => {
-                let no_memory = |_| {
-                    let limit = "the allocator".to_string();
-                    worker.fault(Cause::NoMemory { wanted: bytes, available: 0, limit }, || "reserve".into())
-                };
-                let values = try_zeroed_vec(capacity as usize).map_err(no_memory)?;
+                let values = zeroed_elements(worker, capacity as usize, "reserve")?;
                 self.core.add_bytes(bytes);
                 Place::Copy(values)
             }
@@ -371,7 +393,26 @@ pub struct ChannelReceiver<T: Pod, S: 'static = Local> {
     /// Taken when this is dropped.
     core: ManuallyDrop<Receiver>,
     ring: Option<Array<T, S>>,
-    start: *const T,
+    elements: Elements<T>,
+    /// The ring is closed memory.
+    is_closed: bool,
+}
+
+/// Where a receiver reads elements.
+enum Elements<T> {
+    /// In the ring itself.
+    InRing(*const T),
+    /// In a copy of the ring, and how many elements were copied to it.
+    Copied(Vec<T>, u64),
+}
+
+impl<T> Elements<T> {
+    fn copy_bytes(&self) -> u64 {
+        match self {
+            Elements::InRing(_) => 0,
+            Elements::Copied(values, _) => size_of_val(&values[..]) as u64,
+        }
+    }
 }
 
 // SAFETY: the pointer is to a ring of which the counters give parts to this end alone; T is plain data.
@@ -397,7 +438,7 @@ impl<T: Pod, S> ChannelReceiver<T, S> {
         if self.core.available() == 0 {
             self.core.wait_for_element()?;
         }
-        Ok(self.elements())
+        self.elements()
     }
 
     /// Like [`peek`](ChannelReceiver::peek). Returns `None` if there is no element now, and the sender has not
@@ -406,7 +447,7 @@ impl<T: Pod, S> ChannelReceiver<T, S> {
         if self.core.available() == 0 && !self.core.try_element()? {
             return Ok(None);
         }
-        Ok(Some(self.elements()))
+        self.elements().map(Some)
     }
 
     /// The moment when a [`peek`](ChannelReceiver::peek) does not wait: a request, and a future.
@@ -434,12 +475,28 @@ impl<T: Pod, S> ChannelReceiver<T, S> {
     }
 
     #[inline(always)]
-    fn elements(&self) -> &[T] {
+    fn elements(&mut self) -> Result<&[T]> {
         let (first, count) = (self.core.position() as usize, self.core.available() as usize);
-        // SAFETY: the elements were committed and not released, and lie in a row in the ring, which this end owns:
-        // after it has returned the ring there are none. The sender does not write them before they are released, and
-        // this borrow ends before.
-        unsafe { std::slice::from_raw_parts(self.start.add(first), count) }
+        match &self.elements {
+            // SAFETY: the elements were committed and not released, and lie in a row in the ring, which this end owns:
+            // after it has returned the ring there are none. The sender does not write them before they are released,
+            // and this borrow ends before. Nobody else writes them: the ring is closed memory, or the caller of
+            // `channel_over` has promised it.
+            Elements::InRing(start) => Ok(unsafe { std::slice::from_raw_parts(start.add(first), count) }),
+            Elements::Copied(..) => self.copied(first, count),
+        }
+    }
+
+    /// Copies those of the elements that were not copied yet.
+    fn copied(&mut self, first: usize, count: usize) -> Result<&[T]> {
+        let (Elements::Copied(values, copied), Some(ring)) = (&mut self.elements, &self.ring) else {
+            return Ok(&[]);
+        };
+        let until = self.core.released() + count as u64;
+        let begin = first + count - (until.saturating_sub(*copied) as usize).min(count);
+        ring.read(begin, &mut values[begin..first + count])?;
+        *copied = until;
+        Ok(&values[first..first + count])
     }
 
     /// Lets the sender use the places of the first `n` elements again. They are gone.
@@ -459,7 +516,13 @@ impl<T: Pod, S> ChannelReceiver<T, S> {
         if self.ring.is_some() {
             self.core.free()?;
         }
-        self.ring.take().ok_or_else(|| self.core.already_freed())
+        let ring = self.ring.take().ok_or_else(|| self.core.already_freed())?;
+        if std::mem::take(&mut self.is_closed) {
+            ring.open()?;
+        }
+        self.core.subtract_bytes(self.elements.copy_bytes());
+        self.elements = Elements::Copied(Vec::new(), 0);
+        Ok(ring)
     }
 }
 

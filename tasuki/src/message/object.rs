@@ -62,7 +62,7 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Cause> {
         Ok((_, rest)) => format!("{} bytes are left over", rest.len()),
         Err(error) => error.to_string(),
     };
-    Err(Cause::Argument(format!(
+    Err(Cause::Undecodable(format!(
         "{} bytes that a `Serialize` of type {} has encoded do not decode ({why}); the encoding has no names of fields, so \
          `Serialize` and `Deserialize` of the type must agree on each of them: no `skip_serializing_if`, `untagged`, \
          `flatten` or `tag`",

@@ -179,9 +179,7 @@ pub(crate) fn part_for(into: &mut [u8], len: u64) -> Result<&mut [u8], Cause> {
 pub(crate) fn room_for<T: Pod>(values: &mut Vec<T>, len: u64) -> Result<&mut [u8], Cause> {
     let (size, len) = (size_of::<T>().max(1), len as usize);
     if !len.is_multiple_of(size) {
-        let text =
-            format!("the message has {len} bytes, which are no whole number of values of {size} bytes");
-        return Err(Cause::Argument(text));
+        return Err(Cause::PartialValue { len: len as u64, size: size as u64, is_kept: true });
     }
     values.resize(len / size, T::zeroed());
     Ok(bytemuck::cast_slice_mut(values))

@@ -280,7 +280,8 @@ impl Worker {
 
     /// The reply that tells a caller why its call of the handler failed.
     fn failed_reply(&self, calls: &ActiveMessages, handler: u8, cause: &Cause) -> Reply {
-        let (Cause::Program(_) | Cause::Argument(_) | Cause::Unsupported(_)) = cause else {
+        let (Cause::Program(_) | Cause::Argument(_) | Cause::Unsupported(_) | Cause::Undecodable(_)) = cause
+        else {
             return Reply::Failed(Poison::of(cause, self.rank()));
         };
         let text = cause.to_string();

@@ -2,12 +2,13 @@
 #![allow(unsafe_code)]
 //! Unsafe: arrays of the case are rings of channels; the case uses no address of them meanwhile.
 
-use crate::exchange::{effort, next, previous};
+use crate::exchange::{effort, is_simulated, next, previous};
 use crate::expected_error::{disagreed, misused, refused};
 use std::time::Duration;
 use tasuki::engine::Cause;
 use tasuki::message::{ChannelReceiver, ChannelSender, channel_from, channel_over, channel_to};
-use tasuki::{ErrorKind, Job, Member, Pod, Rank, Request, Result, Slot, block_on, wait_any};
+use tasuki::onesided::{After, GlobalAddress};
+use tasuki::{ErrorKind, GlobalPtr, Job, Member, Pod, Rank, Request, Result, Slot, block_on, wait_any};
 
 const SHORT: Duration = Duration::from_millis(2);
 
@@ -526,6 +527,49 @@ pub fn e_rings_of_the_program(job: &Job) -> Result<()> {
     job.barrier()?;
     settle(job, before.channels)?;
     assert_eq!(job.memory().local, before.local);
+    job.barrier()
+}
+
+fn word_at(bits: u64) -> GlobalPtr<u64> {
+    GlobalPtr::new(GlobalAddress::from_bits(bits))
+}
+
+/// Operations of programs on the ring of a channel are refused, by all ranks, until the receiver has freed it.
+pub fn e_rings_are_closed_to_operations(job: &Job) -> Result<()> {
+    let (world, before) = (job.world(), job.alloc_local::<u64>(1)?);
+    // Fresh addresses are given out one after the other, in steps of 64 KiB.
+    let ring = word_at(before.pointer().address().bits() + (64 << 10));
+    let mut from = channel_from::<u64>(world, previous(job), Slot(0), 4)?;
+    let mut to = channel_to::<u64>(world, next(job), Slot(0))?;
+    to.reserve(2)?.copy_from_slice(&[1, 2]);
+    to.commit(2)?;
+    assert_eq!(from.peek()?, [1, 2]);
+    let rings = world.allgather(&ring.address().bits())?;
+    let is_closed = !is_simulated(job) && std::env::var_os("TASUKI_DIRECT_SIGNALS").is_none();
+    for at in rings.iter().copied().map(word_at) {
+        let refused = |result: Result<()>| match is_closed {
+            true => drop(misused(job, result, &["is in the ring of a channel", "hint:"])),
+            false => assert!(result.is_ok(), "{result:?}"), // the receiver reads a copy
+        };
+        refused(job.put(at, &[9]));
+        refused(job.get_value(at.at(1)).map(drop));
+        refused(job.fetch_add(at, 1).map(drop));
+        refused(job.copy(before.pointer(), at, 1, After::Nothing).and_then(|mut copy| copy.wait()));
+    }
+    job.barrier()?;
+    assert_eq!(from.peek()?, [1, 2]);
+    from.release(2)?;
+    to.reserve(2)?.copy_from_slice(&[3, 4]);
+    to.commit(2)?;
+    assert_eq!(from.peek()?, [3, 4]);
+    to.finish()?;
+    let own = from.free()?;
+    assert_eq!(own.pointer(), ring, "the case knew the address of the ring");
+    job.barrier()?;
+    let next_ring = word_at(rings[next(job).index()]);
+    job.put(next_ring, &[7])?;
+    job.barrier()?;
+    assert_eq!(own.to_vec()?, [7, 2, 3, 4]);
     job.barrier()
 }
 

@@ -152,7 +152,7 @@ pub fn g20_objects_that_do_not_decode_are_errors(job: &Job) -> Result<()> {
     misused(job, world.send_object(&Stubborn, to, slot), &texts);
     let receive = || -> Result<()> {
         let texts = ["recv_object(slot 5 from rank", "Lopsided", "do not decode", "must agree", "is lost"];
-        let error = misused(job, world.recv_object::<Lopsided>(from, slot), &texts);
+        let error = disagreed(job, world.recv_object::<Lopsided>(from, slot), &texts);
         assert_eq!(error.peer(), Some(from), "{error}");
         assert_eq!(world.recv_object::<u64>(from, slot)?.0, 7, "the next one");
         Ok(())

@@ -1,7 +1,7 @@
 //! G19: receives of messages whose length the receiver does not know.
 
 use crate::exchange::{effort, is_simulated, next, previous};
-use crate::expected_error::{disagreed, misused};
+use crate::expected_error::disagreed;
 use crate::pattern::{message, number_of};
 use std::time::Duration;
 use tasuki::engine::Cause;
@@ -100,9 +100,9 @@ pub fn g19_bytes_that_are_no_whole_values_wait(job: &Job) -> Result<()> {
                 world.isend(second.clone(), to, slot)?.wait().map(drop)
             };
             let receive = || -> Result<()> {
-                misused(job, world.recv_vec::<u64>(from, named[0]), &texts);
-                misused(job, world.irecv_vec::<u32>(from, named[1])?.wait(), &texts[..3]);
-                misused(job, world.recv_vec::<u64>(from, named[2]), &texts);
+                disagreed(job, world.recv_vec::<u64>(from, named[0]), &texts);
+                disagreed(job, world.irecv_vec::<u32>(from, named[1])?.wait(), &texts[..3]);
+                disagreed(job, world.recv_vec::<u64>(from, named[2]), &texts);
                 let (got, received) = world.recv_vec::<u8>(from, named[3])?;
                 assert!(got == first && received.slot == slot, "{len} bytes, {named:?}");
                 assert!(world.recv_vec::<u8>(from, slot)?.0 == second);

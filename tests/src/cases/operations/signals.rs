@@ -185,7 +185,7 @@ pub fn payload_signals_detect_overruns(job: &Job) -> Result<()> {
     }
     job.barrier()?;
     let lost = line.reader(Some(previous(job))).wait();
-    crate::expected_error::misused(job, lost, &["wrote again before", "reply to each value"]);
+    crate::expected_error::disagreed(job, lost, &["wrote again before", "reply to each value"]);
     job.barrier()
 }
 

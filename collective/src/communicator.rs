@@ -125,7 +125,7 @@ impl CallGuard<'_> {
     pub(crate) fn run_agreed<R>(self, body: impl FnOnce() -> Result<Result<R>>) -> Result<R> {
         let communicator = self.communicator;
         self.run(|| {
-            let outcome = body()?;
+            let outcome = body()?.map_err(|error| communicator.monitor().name_rank(error));
             if let Err(error) = &outcome
                 && is_about_arguments(error.kind())
             {
@@ -217,7 +217,7 @@ fn slots_that_differ(requests: &[SplitRequest]) -> Option<Cause> {
         (*least, *most) = ((*least).min(slots), (*most).max(slots));
     }
     let (least, most) = limits.into_values().find(|(least, most)| least != most)?;
-    Some(Cause::Disagree { peer: None, what: "slots", least: least.into(), most: most.into() })
+    Some(Cause::Disagree { member: None, what: "slots", least: least.into(), most: most.into() })
 }
 
 impl Communicator {
@@ -661,7 +661,7 @@ impl Communicator {
     #[cold]
     pub(crate) fn refuse_as(&self, cause: Cause, word: CallWord, call: &dyn Fn() -> String) -> Error {
         self.monitor().report(self.worker(), word, &cause);
-        self.worker().fault(cause, call)
+        self.monitor().name_rank(self.worker().fault(cause, call))
     }
 
     /// Like [`refuse_as`](Self::refuse_as), for a call that its word names.

@@ -182,7 +182,8 @@ impl JobBarrier {
             }
             // Lines of a call that was ended by a failure of the world may differ from all calls that go on now.
             if let Some(found) = self.find_different(worker, &mut state, signature, call)? {
-                return Err(worker.fault(found, || call.into()));
+                let member_is_rank = |member| Some(Rank(member));
+                return Err(worker.fault(found, || call.into()).of_members(member_is_rank));
             }
         }
     }
@@ -276,7 +277,8 @@ impl JobBarrier {
         instance: u64,
         call: &str,
     ) -> Result<Words> {
-        worker.wait_signal(cell, instance, Some(from), &|| call.into())?;
+        let waited = worker.wait_signal(cell, instance, Some(from), &|| call.into());
+        waited.map_err(|error| error.of_members(|member| Some(Rank(member))))?;
         cell.read_payload(worker.fabric(), instance).ok_or_else(|| {
             worker.fault(
                 Cause::Bug("a cache line of the barrier was overwritten before it was read".into()),

@@ -4,7 +4,7 @@
 use crate::communicator::Communicator;
 use crate::plan::state::{NO_PART, PlanState};
 use std::sync::Arc;
-use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::base::{Cause, Result};
 
 /// Plans with their numbers.
 type DroppedPlans = Vec<(u64, Arc<PlanState>)>;
@@ -62,8 +62,8 @@ impl Communicator {
             if least < most {
                 self.plans().lock().lose(*number);
                 let differs = |&starts: &u64| own != NO_PART && starts != NO_PART && starts != own;
-                let peer = starts.iter().position(differs).map(Rank);
-                let cause = Cause::Disagree { peer, what: "the number of starts of a plan", least, most };
+                let member = starts.iter().position(differs);
+                let cause = Cause::Disagree { member, what: "the number of starts of a plan", least, most };
                 return Ok(Err(self.worker().fault(cause, call)));
             }
         }

@@ -300,7 +300,8 @@ impl Job {
         } else {
             return Ok(own.with_parts(members.messages(), starts));
         };
-        Err(self.worker.fault(cause, call))
+        let rank_of = |member| members.members().rank_of(Member(member));
+        Err(self.worker.fault(cause, call).of_members(rank_of))
     }
 
     /// Agrees that all ranks want the same number of bytes and that the node has room for all of it. Otherwise all
@@ -314,7 +315,7 @@ impl Job {
             NO_ROOM => {
                 Cause::no_room_at(None, "another rank has no room for its part, so no rank has allocated")
             }
-            _ if least != most => Cause::Disagree { peer: None, what: "bytes", least, most },
+            _ if least != most => Cause::Disagree { member: None, what: "bytes", least, most },
             _ => return Ok(()),
         };
         Err(self.worker.fault(cause, || call.1.into()))

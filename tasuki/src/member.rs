@@ -277,6 +277,9 @@ mod tests {
                 let error = outcome.expect_err("it cannot succeed");
                 assert_eq!(error.peer(), Some(other), "{number}: {error}");
             }
+            let different = reversed.allgather(&vec![0_u64; 1 + me]).expect_err("the lengths differ");
+            assert_eq!(different.peer(), Some(other), "{different}");
+            assert!(different.headline().ends_with(&format!("; member {me} differs from this one")));
             let different = world.allgather(&vec![0_u64; 1 + me]).expect_err("the lengths differ");
             assert_eq!(different.peer(), Some(other), "{different}");
             assert!(different.headline().ends_with(&format!("; member {other} differs from this one")));

@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(ask(5, 6, longer, 6), None, "it is late");
         let disagree = Some(Cause::bytes_differ(7, 8, 9));
         assert_eq!((ask(5, 5, longer, 6), ask(5, 3, longer, 5)), (disagree.clone(), disagree));
-        assert!(matches!(ask(5, 5, barrier, 6), Some(Cause::Mismatch { peer: Some(Rank(7)), .. })));
+        assert!(matches!(ask(5, 5, barrier, 6), Some(Cause::Mismatch { member: Some(7), .. })));
         let left = Some(Cause::PeerLeft { peer: Rank(17) });
         assert_eq!((ask(5 | LEFT, 5, bcast, 5), ask(5 | LEFT, 6, bcast, 5)), (None, left.clone()));
         assert_eq!(

@@ -613,7 +613,13 @@ impl FailureMonitor {
             Cause::PeerLeft { .. } => self.read_notice(),
             _ => None,
         };
-        cause.map_or(error, |cause| worker.fault(cause, call))
+        self.name_rank(cause.map_or(error, |cause| worker.fault(cause, call)))
+    }
+
+    /// Adds the rank of the member that the error names.
+    #[cold]
+    pub(crate) fn name_rank(&self, error: Error) -> Error {
+        error.of_members(|member| self.members.get(member).map(|member| member.rank))
     }
 
     /// Returns the log of calls, if members read each other's words.

@@ -143,8 +143,8 @@ pub enum Cause {
     },
     /// The ranks of a collective call gave different values for an argument (mismatched arguments).
     Disagree {
-        /// A member that differs from this one, if one is known.
-        peer: Option<Rank>,
+        /// The number of a member that differs from this one, if one is known. [`Error::peer`] tells its rank.
+        member: Option<usize>,
         /// The argument.
         what: &'static str,
         /// The smallest value that a rank gave.
@@ -154,15 +154,15 @@ pub enum Cause {
     },
     /// Ranks made different calls, or calls with different arguments.
     Mismatch {
-        /// The member of the communicator, or the rank of the job, that differs from this one, if it is known.
-        peer: Option<Rank>,
+        /// The number of the member that differs from this one, if it is known. [`Error::peer`] tells its rank.
+        member: Option<usize>,
         /// The difference, in words.
         text: String,
     },
     /// Another rank has no room for its part, so no rank has one.
     NoRoomAtPeer {
-        /// The member of the communicator that has none, if it is known.
-        peer: Option<Rank>,
+        /// The number of the member that has none, if it is known. [`Error::peer`] tells its rank.
+        member: Option<usize>,
         /// What there is no room for, in words.
         text: String,
     },
@@ -359,18 +359,18 @@ const SLOT_MAX: usize = u32::MAX as usize - 1;
 impl Cause {
     /// Ranks made different calls, or calls with different arguments. `member`: the one that differs from this one.
     pub fn mismatch(member: Option<usize>, text: impl Into<String>) -> Cause {
-        Cause::Mismatch { peer: member.map(Rank), text: text.into() }
+        Cause::Mismatch { member, text: text.into() }
     }
 
     /// This member and another one gave different numbers of bytes.
     pub fn bytes_differ(member: usize, one: u64, other: u64) -> Cause {
         let (least, most) = (one.min(other), one.max(other));
-        Cause::Disagree { peer: Some(Rank(member)), what: "bytes", least, most }
+        Cause::Disagree { member: Some(member), what: "bytes", least, most }
     }
 
     /// A member has no room for its part.
     pub fn no_room_at(member: Option<usize>, text: impl Into<String>) -> Cause {
-        Cause::NoRoomAtPeer { peer: member.map(Rank), text: text.into() }
+        Cause::NoRoomAtPeer { member, text: text.into() }
     }
 
     /// Returns the kind of the error.
@@ -410,7 +410,7 @@ impl Cause {
         }
     }
 
-    /// Returns the rank or member that failed, left, or differs from this one, if it is known.
+    /// Returns the rank that failed or left, if it is known.
     pub fn peer(&self) -> Option<Rank> {
         use Cause::*;
         match self {
@@ -420,7 +420,6 @@ impl Cause {
             | ChannelDropped { peer }
             | NotSent { peer }
             | Untaken { peer, .. } => Some(*peer),
-            Mismatch { peer, .. } | NoRoomAtPeer { peer, .. } | Disagree { peer, .. } => *peer,
             CommunicatorFailed { peer, .. } => *peer,
             OperationPanicked { rank } | QueueUnwound { rank } | Failed { rank, .. } => Some(*rank),
             Poisoned { origin, .. } => Some(*origin),
@@ -467,9 +466,9 @@ impl fmt::Display for Cause {
             }
             SignalMemory { address } => write!(f, "{} is in signal memory", Address(*address)),
             ClosedMemory { address } => write!(f, "{} is in the ring of a channel", Address(*address)),
-            Disagree { peer, what, least, most } => {
+            Disagree { member, what, least, most } => {
                 write!(f, "the ranks disagree about {what}: the smallest is {least}, the largest {most}")?;
-                peer.map_or(Ok(()), |peer| write!(f, "; member {peer} differs from this one"))
+                member.map_or(Ok(()), |member| write!(f, "; member {member} differs from this one"))
             }
             Mismatch { text, .. } | NoRoomAtPeer { text, .. } => f.write_str(text),
             NoMemory { wanted, available, limit } => {
@@ -672,6 +671,17 @@ impl Error {
         self
     }
 
+    /// Adds the rank of the member that the cause names.
+    #[doc(hidden)]
+    pub fn of_members(self, rank_of: impl FnOnce(usize) -> Option<Rank>) -> Error {
+        let member = match self.0.cause {
+            Cause::Mismatch { member, .. } | Cause::NoRoomAtPeer { member, .. } => member,
+            Cause::Disagree { member, .. } => member,
+            _ => None,
+        };
+        self.with_peer(member.and_then(rank_of))
+    }
+
     /// Names the type of this side's values in an error about types of messages. `is_send`: this side has sent.
     #[doc(hidden)]
     pub fn name_type(mut self, name: &'static str, is_send: bool) -> Error {
@@ -753,8 +763,8 @@ impl Error {
         self.0.cause.kind()
     }
 
-    /// Returns the rank or member that failed, left, or differs from this one, if it is known. A member, if members of
-    /// a communicator differ or one has no room; otherwise a rank of the job.
+    /// Returns the rank of the job that failed, left, has no room, or differs from this one, if it is known. The text of
+    /// an error of a communicator names members; [`Members::member_of`] tells the member of a rank.
     ///
     /// For a message that was too long or had another type it is the rank at the other end, and for a call that reached
     /// its time limit the rank whose message or signal it waited for.
@@ -927,7 +937,8 @@ mod tests {
         let full = Error::new(Cause::Full { what: "a queue", capacity: 3 });
         let other = Error::new(Cause::mismatch(Some(2), "it is in another call"));
         assert!(full.is_full() && !full.is_disagreement() && full.peer().is_none());
-        assert!(other.is_disagreement() && !other.is_full() && other.peer() == Some(Rank(2)));
+        assert!(other.is_disagreement() && !other.is_full() && other.peer().is_none());
+        assert_eq!(other.of_members(|member| Some(Rank(member + 3))).peer(), Some(Rank(5)));
     }
 
     /// The table in the documentation of [`ErrorKind`] has each cause in the row of its kind.

@@ -166,6 +166,6 @@ impl RemoteFlag {
 /// The error of a copy by key whose sides gave different sizes.
 pub(super) fn sizes_differ(job: &Job, one: u64, other: u64, call: &str) -> crate::Error {
     let cause =
-        Cause::Disagree { peer: None, what: BYTES_BY_KEY, least: one.min(other), most: one.max(other) };
+        Cause::Disagree { member: None, what: BYTES_BY_KEY, least: one.min(other), most: one.max(other) };
     job.worker.fault(cause, || call.into())
 }

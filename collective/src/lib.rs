@@ -3,13 +3,13 @@
 #![warn(clippy::print_stdout)]
 #![forbid(unsafe_code)]
 
+mod agreed_free;
 mod agreement;
 mod blocking;
 mod cached;
 mod call_kind;
 mod communicator;
 mod current_call;
-mod deferred_free;
 mod dissemination;
 mod dropped_communicator;
 mod fabric_collectives;

@@ -695,13 +695,13 @@ impl Context {
 
     /// Returns the bytes of the rank's receive queues, without messages that were copied out of them.
     pub fn receive_queue_bytes(&self) -> u64 {
-        self.progress.retired_queues.bytes()
+        self.progress.receive_queues.bytes()
     }
 
     /// Returns the bytes of the channels of the rank. Frees those whose ends are both gone.
     pub fn channel_bytes(&self) -> u64 {
         if self.worker.check_alive().is_ok() {
-            self.progress.channels.sweep(&self.worker);
+            let _ = self.progress.channels.sweep(&self.worker); // fails never
         }
         self.progress.channels.bytes()
     }

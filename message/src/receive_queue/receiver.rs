@@ -146,7 +146,7 @@ impl ReceiveQueue {
         progress: &ProgressEngine,
         options: &ReceiveQueueOptions,
     ) -> Result<ReceiveQueue> {
-        let memory = QueueMemory::new(worker, &progress.retired_queues, options)?;
+        let memory = QueueMemory::new(worker, &progress.receive_queues, options)?;
         let reader = QueueReader::new(worker, memory.description.clone(), options.first_ticket)?;
         Ok(ReceiveQueue { reader, memory })
     }

@@ -121,7 +121,7 @@ impl PlanRegistry {
         let draft = PlanDraft::new(self, part, data);
         let (fingerprint, combined) = (fingerprint(schedule, of, &kind), combined_by(&kind));
         let base = draft.as_ref().map_or(PlanAddress::zeroed(), |draft| draft.own.base);
-        // The list of deferred frees needs the same order on all members.
+        // The list of agreed frees needs the same order on all members.
         let is_in_order = !matches!(kind, PlanKind::NonblockingCalls(_));
         let done = if is_in_order { self.lock().word() } else { 0 };
         let plan_shutdown = self.name_shutdown_signal().map_err(fault)?;

@@ -142,7 +142,7 @@ impl<T: MadeTogether> Entry<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use tasuki_core::base::sync::{AtomicBool, Ordering::Relaxed};
 
     struct Thing(AtomicBool);
 

@@ -18,9 +18,9 @@
 //! freed by all at the same call, after they have told each other (`agreed_free.rs` in the crate `tasuki-collective`).
 //! Addresses of freed memory get a new use after two barriers of the job (`registry.rs` in `tasuki-core`).
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Result;
+use tasuki_core::base::sync::{AtomicU64, Ordering};
 use tasuki_core::engine::{TryLock, Worker};
 
 /// Something dropped that peers may still use.

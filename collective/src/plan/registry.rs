@@ -5,8 +5,8 @@ use crate::failure::monitor::FailureMonitor;
 use crate::failure::published_wait::StartedPlans;
 use crate::group::Group;
 use crate::plan::state::PlanState;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use tasuki_core::base::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// The plans of a communicator that exist or wait to be freed.
 pub(crate) type Plans = Arc<Mutex<AgreedFree<PlanState>>>;

@@ -8,7 +8,7 @@ use crate::plan::end::departed::DepartedMembers;
 use crate::plan::run::in_calls::InCalls;
 use crate::plan::setup::layout::{PlacedPart, PlanAddress};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use tasuki_core::base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::{self, Condition, RepeatingQueue, WaitEvent, Worker};
 use tasuki_core::fabric::{SignalCell, certainly_reached};

@@ -13,7 +13,7 @@ use crate::slot::arena::{self, LINES};
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::sync::{Ordering, RealAtomicU64};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::{SlotWord, SlotWrite, Slots};
@@ -219,7 +219,7 @@ impl Deferred for DroppedQueue {
 }
 
 /// Numbers of the queues of this process.
-static KEYS: AtomicU64 = AtomicU64::new(KEYS_FROM);
+static KEYS: RealAtomicU64 = RealAtomicU64::new(KEYS_FROM);
 
 impl QueueMemory {
     /// Makes the memory of a queue.

@@ -11,7 +11,7 @@ use crate::receive_queue::offer;
 use crate::receive_queue::side_store::{SideStore, StoredMessage, precedes};
 use crate::receive_queue::tickets::ReceiverTickets;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::sync::{AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Error, Rank, Result, ValueKind};
 use tasuki_core::engine::{Condition, OneOf, WaitEvent, Worker};
 use tasuki_core::fabric::SLOT_PAYLOAD;

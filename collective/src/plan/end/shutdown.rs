@@ -10,8 +10,8 @@
 use crate::dissemination::Dissemination;
 use crate::plan::registry::Plans;
 use crate::plan::state::PlanState;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
+use tasuki_core::base::sync::{AtomicBool, AtomicUsize, Ordering};
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::{WaitEvent, Worker};
 use tasuki_core::fabric::Fabric;

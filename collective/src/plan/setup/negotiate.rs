@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use tasuki_core::base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result, ValueKind};
 use tasuki_core::engine::executor::{EXPOSED_BYTES, Execution};
 use tasuki_core::engine::{BufferView, CachePolicy, Worker};

@@ -6,6 +6,7 @@
 //! other, so any rank can go on from there. It leaves the rest, such as a long copy or a poisoned signal, to that code.
 
 use crate::base::Cause;
+use crate::base::sync::Ordering;
 use crate::engine::command_queue::lookup::ResolvedQueue;
 use crate::engine::command_queue::repeating::RepeatingQueue;
 use crate::engine::command_queue::run::ready_list::ReadyList;
@@ -18,7 +19,6 @@ use crate::fabric::{DirectCell, NOBODY, Poison, SignalCell};
 use crate::queue::command::Effect;
 use crate::queue::encoding::EncodedCommand;
 use crate::queue::reduction::{ReduceOperation, Reduction};
-use std::sync::atomic::Ordering;
 
 /// The resolved steps of a repeating queue, in order. Each is a command of the queue.
 #[derive(Debug)]

@@ -161,7 +161,8 @@ impl Fuzzy {
 
     fn arrival(&self, instance: u64) -> Condition {
         let (stages, fabric) = (self.stages.clone(), self.worker.shared_fabric().clone());
-        Condition::Event(Arc::new(DisseminationArrival { stages, fabric, instance }))
+        let until = stages.len();
+        Condition::Event(Arc::new(DisseminationArrival { stages, fabric, instance, until }))
     }
 }
 

@@ -2,17 +2,17 @@
 //!
 //! | what is kept | until |
 //! |---|---|
-//! | an end of a [channel](crate::channel): its counter, at a receiver also the ring | the other end says that it is gone |
+//! | an end of a [channel](crate::channel): its counter, and a receiver's ring | the other end says that it is gone |
 //! | a [receive queue](crate::receive_queue): buffers, lines, counters | no sender has it open |
-//! | the [directory entry](crate::slot::directory) of a bank whose context has ended | the peer has closed the bank, too |
+//! | a [directory entry](crate::slot::directory) whose context has ended | the peer has closed the bank, too |
 //!
 //! *Who looks.* The rank itself, at all that it keeps of a kind: when it drops one of that kind, and before it makes
 //! another channel or queue. A look waits for no peer. Nobody looks in between, so a drop by a peer costs this rank
 //! nothing.
 //!
 //! *How much is kept.* What peers still had at the last look, and what they have let go since then: whoever makes and
-//! drops again and again keeps only what peers hold. The bytes count as the rank's own until they are freed. What a rank
-//! keeps when it leaves ends with its memory.
+//! drops again and again keeps only what peers hold. The bytes count as the rank's own until they are freed. What a
+//! rank keeps when it leaves ends with its memory.
 //!
 //! Two other places free late, because they ask another question. What members of a communicator have made together is
 //! freed by all at the same call, after they have told each other (`agreed_free.rs` in the crate `tasuki-collective`).

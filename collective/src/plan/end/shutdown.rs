@@ -8,8 +8,8 @@
 //! before is complete, and needs no command for that. A member that has died, or is gone without having taken part,
 //! ends it.
 //!
-//! No other barrier does this: ranks outside the communicator do not leave, so it is not one of the job; and a message of
-//! a collective call does not reach a rank that is leaving.
+//! No other barrier does this: ranks outside the communicator do not leave, so it is not one of the job; and a message
+//! of a collective call does not reach a rank that is leaving.
 
 use crate::dissemination::{Dissemination, DisseminationArrival};
 use crate::plan::registry::Plans;

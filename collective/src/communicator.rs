@@ -2,6 +2,7 @@
 //! its place in the group.
 
 use super::agreement::Agreed;
+use super::call_name::CallName;
 use super::current_call::{CallWord, CurrentCall, WORLD, call_on};
 use crate::blocking::channel::{CollectiveChannel, SLOTS};
 use crate::cached::entry::ScheduleCache;
@@ -9,7 +10,7 @@ use crate::call_kind::CallKind;
 use crate::dissemination::Dissemination;
 use crate::dropped_communicator::{Children, CommunicatorMemory, DropMark};
 use crate::fabric_collectives::FabricCollectives;
-use crate::failure::job_call::JobCall;
+use crate::failure::job_call::JobCallSignature;
 use crate::failure::member::{MonitoredMember, SIGNALS};
 use crate::failure::monitor::{FailureMonitor, RankMonitors};
 use crate::failure::published_wait::Lane;
@@ -25,8 +26,8 @@ use crate::nonblocking::channel as nonblocking;
 use crate::nonblocking::task::ActiveCalls;
 use crate::plan::registry::{PlanRegistry, Plans};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use tasuki_core::base::sync::{AtomicBool, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Error, ErrorKind, Rank, Result};
 use tasuki_core::engine::{Worker, scoped_wait_probe_about, set_wait_probe};
 use tasuki_message::Context;
@@ -424,7 +425,7 @@ impl Communicator {
         let context = self.messages().number() | RECREATES;
         let current_call = CurrentCall::new(self.name().clone());
         current_call.note_text(call());
-        current_call.one_call.begin(CallWord::named("recreate").bits());
+        current_call.one_call.begin(CallWord::of_name(Lane::Recreate.name()).bits());
         let names = Arc::downgrade(&current_call) as _;
         let channel = CollectiveChannel::new(
             Arc::new(self.messages().for_collectives(context + 1, SLOTS, Some(ranks), names)),
@@ -529,8 +530,8 @@ impl Communicator {
 
     /// Begins a collective call that is not an operation, of that name.
     pub(crate) fn begin_named(&self, name: &str, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
-        let word = CallWord::named(name);
-        self.begin_as(word, CallSignature::of_named(word), call)
+        let name = CallName::named(name);
+        self.begin_as(CallWord::of_name(name), CallSignature::of_name(name), call)
     }
 
     /// Refuses a call because the communicator has failed before.
@@ -559,7 +560,7 @@ impl Communicator {
         if !self.current_call.one_call.is_none() {
             return Err(self.worker().fault(Cause::AnotherCall, call));
         }
-        if word.number_of_name().is_some() {
+        if word.is_named() {
             self.current_call.note_text(call());
         }
         self.current_call.one_call.begin(word.bits());
@@ -579,7 +580,7 @@ impl Communicator {
     /// has done that before this call ([`JobBarrier::agree`](crate::job_barrier::JobBarrier::agree)).
     pub fn run_job_call(
         &self,
-        what: JobCall,
+        what: JobCallSignature,
         call: &dyn Fn() -> String,
         body: impl Fn(bool) -> Result<MinMax>,
     ) -> Result<MinMax> {
@@ -653,7 +654,7 @@ impl Communicator {
     /// makes the communicator fail on all members.
     #[cold]
     pub fn refuse(&self, cause: Cause, name: &str, call: &dyn Fn() -> String) -> Error {
-        self.refuse_as(cause, CallWord::named(name), call)
+        self.refuse_as(cause, CallWord::of_name(CallName::named(name)), call)
     }
 
     /// Refuses a collective call that this member has not begun, because an argument is wrong. All refusals pass here.

@@ -4,12 +4,11 @@
 //! communicator, and reads the word to name the call that the program made. This costs the call nothing.
 
 use crate::call_kind::CallKind;
-use crate::failure::job_call::JobCall;
+use crate::call_name::{CallName, NAMED};
 use crate::one_call::OneCall;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Rank;
 use tasuki_message::CallNames;
-use tasuki_schedule::collective_names::COLLECTIVES;
 use tasuki_schedule::shape::CollectiveKind;
 
 /// A call in a word: 34 bits for its bytes or values, 24 bits for the root, five bits for the kind of call, and one bit
@@ -17,87 +16,50 @@ use tasuki_schedule::shape::CollectiveKind;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CallWord(u64);
 
-/// Calls that are not in [`CollectiveKind`]. Their word holds a number of values instead of bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum VectorCall {
-    GatherV = 13,
-    ScatterV,
-    AllgatherV,
-    AlltoallV,
-    NeighborAlltoall,
-}
-
 const AMOUNT_BITS: u32 = 34;
 const AMOUNT_MAX: u64 = (1 << AMOUNT_BITS) - 1;
 const ROOT_BITS: u32 = 24;
 const CODE_AT: u32 = AMOUNT_BITS + ROOT_BITS;
-const CODE_NAMED: u64 = 30;
 const NONBLOCKING: u64 = 1 << 63;
 
 const _: () = assert!(Rank::MAX.0 < 1 << ROOT_BITS);
 
-/// The names of calls whose word holds nothing but the name: calls that are not operations, and calls that a member has
-/// not begun because an argument was wrong.
-#[rustfmt::skip]
-const NAMED_CALLS: [&str; 51] = [
-    "barrier", "ibarrier", "barrier_init", "bcast", "ibcast", "bcast_init", "reduce", "ireduce", "reduce_init",
-    "allreduce", "iallreduce", "allreduce_init", "gather", "igather", "gather_init", "scatter", "iscatter",
-    "scatter_init", "allgather", "iallgather", "allgather_init", "alltoall", "ialltoall", "alltoall_init",
-    "reduce_scatter", "ireduce_scatter", "reduce_scatter_init", "scan", "iscan", "scan_init", "exscan", "iexscan",
-    "exscan_init", "neighbours", "ineighbours", "neighbours_init", "neighbor_alltoall", "ineighbor_alltoall",
-    "neighbor_alltoall_init", "plan", "split", "dup", "recreate", "quiesce", "Cartesian::new", "Neighbourhood::new",
-    "fuzzy_barrier", "alloc_on", "job.barrier", "job.alloc", "plan.start",
-];
-
-/// The names of these calls.
-pub(crate) const VECTOR_CALLS: [(VectorCall, &str); 5] = [
-    (VectorCall::GatherV, "gather"),
-    (VectorCall::ScatterV, "scatter"),
-    (VectorCall::AllgatherV, "allgather"),
-    (VectorCall::AlltoallV, "alltoall"),
-    (VectorCall::NeighborAlltoall, "neighbor_alltoall"),
-];
-
 impl CallWord {
     /// A start of a plan.
-    pub(crate) const START: CallWord = CallWord(CODE_NAMED << CODE_AT | NAMED_CALLS.len() as u64);
+    pub(crate) const START: CallWord = CallWord::of_name(CallName::START);
 
     #[inline]
-    fn new(code: u64, root: usize, amount: usize) -> CallWord {
+    fn new(name: CallName, root: usize, amount: usize) -> CallWord {
         let root = root.min(Rank::MAX.0) as u64; // a root that does not exist is refused only after the call has its name
-        CallWord(code << CODE_AT | root << AMOUNT_BITS | (amount as u64).min(AMOUNT_MAX))
+        CallWord(name.code() << CODE_AT | root << AMOUNT_BITS | (amount as u64).min(AMOUNT_MAX))
     }
 
     #[inline]
     pub(crate) fn of(kind: &CallKind) -> CallWord {
-        CallWord::new(kind.collective as u64 + 1, kind.root, kind.bytes)
+        CallWord::new(CallName::Collective(kind.collective), kind.root, kind.bytes)
     }
 
-    pub(crate) fn of_vector_call(what: VectorCall, values: usize, root: Rank) -> CallWord {
-        CallWord::new(what as u64, root.index(), values)
+    /// The word of such a call holds a number of values instead of bytes.
+    pub(crate) fn of_uneven(kind: CollectiveKind, values: usize, root: Rank) -> CallWord {
+        CallWord::new(CallName::Uneven(kind), root.index(), values)
     }
 
     /// A call of which the word holds only the name, for example one that prepares a plan. While it is under way,
     /// [`CurrentCall`] holds its text.
-    pub(crate) fn named(name: &str) -> CallWord {
-        let number = NAMED_CALLS.iter().position(|known| *known == name).map_or(0, |at| at + 1);
-        CallWord::new(CODE_NAMED, 0, number)
+    pub(crate) const fn of_name(name: CallName) -> CallWord {
+        let number = if let CallName::Named(number) = name { number } else { 0 };
+        CallWord(name.code() << CODE_AT | number)
     }
 
-    /// Returns the number of the call's name, if the word holds only that. 0 is a call without a name.
-    pub(crate) fn number_of_name(self) -> Option<u64> {
-        (self.code() == CODE_NAMED).then_some(self.0 & AMOUNT_MAX)
+    /// Returns true if the word holds only the name of the call.
+    #[inline]
+    pub(crate) fn is_named(self) -> bool {
+        self.code() == NAMED
     }
 
-    /// A collective call of the job, in the record of its failure.
-    pub(crate) fn of_job_call(call: JobCall) -> CallWord {
-        CallWord::named(call.name())
-    }
-
-    /// Returns the call of the job that the word stands for.
-    pub(crate) fn job_call(self) -> Option<JobCall> {
-        let is = |call: &JobCall| self == CallWord::of_job_call(*call);
-        [JobCall::Barrier, JobCall::Alloc].into_iter().find(is)
+    /// Returns which call it is; none if no call is under way.
+    pub(crate) fn name(self) -> Option<CallName> {
+        CallName::of_code(self.code(), self.0 & AMOUNT_MAX)
     }
 
     pub(crate) fn from_bits(bits: u64) -> CallWord {
@@ -121,35 +83,26 @@ impl CallWord {
 
     /// Returns the text of the call on the communicator of that name; None if the word does not name it.
     pub(crate) fn text(self, communicator: &str) -> Option<String> {
-        if let Some(call) = self.job_call() {
-            return Some(format!("{}()", call.name()));
-        }
-        if let Some(number) = self.number_of_name() {
-            return name_of_number(number).map(|name| format!("{name}({communicator})"));
-        }
+        let (call, root_is) = (self.name()?, number_of(communicator));
         let (root, amount) = (self.0 >> AMOUNT_BITS & ((1 << ROOT_BITS) - 1), self.0 & AMOUNT_MAX);
-        let (code, root_is) = (self.code(), number_of(communicator));
-        let i = if self.0 & NONBLOCKING == 0 { "" } else { "i" };
-        if let Some((what, name)) = VECTOR_CALLS.iter().find(|(what, _)| *what as u64 == code) {
-            let rooted = match what {
-                VectorCall::GatherV => format!(" to {root_is} {root}"),
-                VectorCall::ScatterV => format!(" from {root_is} {root}"),
-                _ => String::new(),
-            };
-            let how = if *what == VectorCall::NeighborAlltoall { "" } else { "uneven, " };
-            let s = if amount == 1 { "" } else { "s" };
-            return Some(format!("{i}{name}({how}{amount} value{s}{rooted}, {communicator})"));
-        }
-        let (name, collective) =
-            *COLLECTIVES.iter().find(|(_, collective)| *collective as u64 + 1 == code)?;
-        let what = described(collective, root as usize, amount, communicator);
+        let (i, name) = (if self.0 & NONBLOCKING == 0 { "" } else { "i" }, call.text()?);
+        let what = match call {
+            CallName::Named(_) if call.is_of_job() => return Some(format!("{name}()")),
+            CallName::Named(_) => String::new(),
+            CallName::Uneven(kind) => {
+                let rooted = match kind {
+                    CollectiveKind::Gather => format!(" to {root_is} {root}"),
+                    CollectiveKind::Scatter => format!(" from {root_is} {root}"),
+                    _ => String::new(),
+                };
+                let how = if kind == CollectiveKind::Neighbours { "" } else { "uneven, " };
+                let s = if amount == 1 { "" } else { "s" };
+                format!("{how}{amount} value{s}{rooted}")
+            }
+            CallName::Collective(collective) => described(collective, root as usize, amount, communicator),
+        };
         Some(call_on(&format!("{i}{name}({what})"), communicator))
     }
-}
-
-/// Returns the name of the call of that number among those that have only a name.
-pub(crate) fn name_of_number(number: u64) -> Option<&'static str> {
-    NAMED_CALLS.get((number as usize).checked_sub(1)?).copied()
 }
 
 /// The name of the communicator of all ranks.
@@ -218,7 +171,7 @@ impl CurrentCall {
     }
 
     pub(crate) fn call(&self, word: CallWord) -> String {
-        let known = if word.number_of_name().is_some() { None } else { word.text(&self.communicator_name) };
+        let known = if word.is_named() { None } else { word.text(&self.communicator_name) };
         known.unwrap_or_else(|| self.lock_text().clone())
     }
 
@@ -230,13 +183,14 @@ impl CurrentCall {
 impl CallNames for CurrentCall {
     fn call_on(&self, _slot: u32) -> Option<String> {
         let word = CallWord(self.one_call.word());
-        (1..=CODE_NAMED).contains(&word.code()).then(|| self.call(word))
+        word.name().map(|_| self.call(word))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tasuki_schedule::collective_names::COLLECTIVES;
 
     fn named(collective: CollectiveKind, root: usize, bytes: usize) -> String {
         let current_call = CurrentCall::new("world".into());
@@ -254,7 +208,8 @@ mod tests {
             named(CollectiveKind::Reduce, Rank::MAX.0, 3 << 20),
             format!("reduce(3 MiB to rank {}, world)", Rank::MAX)
         );
-        let in_part = CallWord::new(CollectiveKind::Bcast as u64 + 1, 2, 8).text("part 1 of world");
+        let in_part =
+            CallWord::new(CallName::Collective(CollectiveKind::Bcast), 2, 8).text("part 1 of world");
         assert_eq!(in_part.as_deref(), Some("bcast(8 bytes from member 2, part 1 of world)"));
         assert_eq!(
             named(CollectiveKind::Scatter, 0, 5 << 40),
@@ -269,27 +224,24 @@ mod tests {
     fn other_calls_are_named_too() {
         let current_call = CurrentCall::new("split(colour 1) of world".into());
         assert_eq!(current_call.call_on(0), None);
-        let word = CallWord::of_vector_call(VectorCall::GatherV, 12, Rank(3));
+        let word = CallWord::of_uneven(CollectiveKind::Gather, 12, Rank(3));
         assert_eq!(
             current_call.call(word),
             "gather(uneven, 12 values to member 3, split(colour 1) of world)"
         );
         current_call.note_text("plan(ring)".into());
-        assert_eq!(current_call.call(CallWord::named("plan")), "plan(ring)");
+        assert_eq!(current_call.call(CallWord::of_name(CallName::named("plan"))), "plan(ring)");
     }
 
     /// Other members know only the name.
     #[test]
     fn other_members_know_the_name() {
-        assert_eq!(CallWord::named("").text("world"), None);
+        assert_eq!(CallWord::of_name(CallName::named("")).text("world"), None);
         assert_eq!(CallWord::START.text("world").as_deref(), Some("plan.start(world)"));
         let word = CallWord::of(&CallKind::of::<u8>(CollectiveKind::Exscan, Rank(0), 8)).nonblocking();
         assert_eq!(word.text("world").as_deref(), Some("iexscan(8 bytes, world)"));
-        let forms = |name: &str| [name.to_string(), format!("i{name}"), format!("{name}_init")];
-        let of_vectors = VECTOR_CALLS.iter().flat_map(|(_, name)| forms(name));
-        let all = COLLECTIVES.iter().flat_map(|(name, _)| forms(name)).chain(of_vectors);
-        for name in all.chain(["split", "dup", "plan"].map(String::from)) {
-            assert_eq!(CallWord::named(&name).text("world"), Some(format!("{name}(world)")));
-        }
+        let word = |name| CallWord::of_name(CallName::named(name)).text("world");
+        assert_eq!(word("bcast_init").as_deref(), Some("bcast_init(world)"));
+        assert_eq!(word("job.alloc").as_deref(), Some("job.alloc()"), "it is not one of the communicator");
     }
 }

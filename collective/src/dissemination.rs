@@ -1,5 +1,5 @@
-//! The stages of a dissemination barrier, as fuzzy barriers and plans use them: the partners of a member in each
-//! stage, and the signals that count its stages.
+//! The stages of fuzzy barriers: the partners of a member in each stage, and the signals that count its stages. Members
+//! with plans also leave by one instance of such stages.
 
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
@@ -33,12 +33,13 @@ pub(crate) struct Dissemination {
     all: Box<[DisseminationStage]>,
 }
 
-/// The event that this member was notified of an instance in all stages.
+/// The event that this member was notified of an instance in all stages before `until`.
 #[derive(Debug)]
 pub(crate) struct DisseminationArrival {
     pub(crate) stages: Arc<Dissemination>,
     pub(crate) fabric: Arc<dyn Fabric>,
     pub(crate) instance: u64,
+    pub(crate) until: usize,
 }
 
 impl Dissemination {
@@ -80,34 +81,26 @@ impl Dissemination {
     /// Returns true if this member was notified of `instance` in all stages.
     #[inline]
     pub(crate) fn have_reached(&self, worker: &Worker, instance: u64) -> bool {
-        self.unmet(worker.fabric(), instance).is_none()
+        self.missing(worker, instance).is_none()
     }
 
     /// Returns a rank that has not notified this member of `instance` yet.
     #[inline]
     pub(crate) fn missing(&self, worker: &Worker, instance: u64) -> Option<Rank> {
-        self.unmet(worker.fabric(), instance).map(|stage| stage.from)
+        self.missing_before(self.len(), worker.fabric(), instance)
     }
 
+    /// Returns a rank that has not notified this member of `instance` in one of the stages before `until`.
     #[inline]
-    fn unmet(&self, fabric: &dyn Fabric, instance: u64) -> Option<&DisseminationStage> {
-        self.all.iter().find(|stage| !reached(stage.cell.read(fabric), instance))
+    pub(crate) fn missing_before(&self, until: usize, fabric: &dyn Fabric, instance: u64) -> Option<Rank> {
+        let unmet = self.all[..until].iter().find(|stage| !reached(stage.cell.read(fabric), instance));
+        unmet.map(|stage| stage.from)
     }
 
     /// Returns the number of a stage's token, if it has one. The last stage needs none, because nothing follows it.
     fn token(&self, stage: usize) -> Option<u32> {
         let has_token = stage >= FIRST_TOKEN && stage + 1 < self.len();
         has_token.then(|| self.first + (self.len() + stage - FIRST_TOKEN) as u32)
-    }
-
-    /// Returns true if this member was notified of the first instance in `stage`.
-    pub(crate) fn is_notified(&self, fabric: &dyn Fabric, stage: usize) -> bool {
-        reached(self.all[stage].cell.read(fabric), 1)
-    }
-
-    /// Returns a rank that has not notified this member of the first instance.
-    pub(crate) fn missing_partner(&self, fabric: &dyn Fabric) -> Option<Rank> {
-        self.unmet(fabric, 1).map(|stage| stage.from)
     }
 
     /// Notifies the partner of one stage.
@@ -157,13 +150,13 @@ impl Dissemination {
 
 impl WaitEvent for DisseminationArrival {
     fn happened(&self) -> bool {
-        self.stages.unmet(&*self.fabric, self.instance).is_none()
+        self.stages.missing_before(self.until, &*self.fabric, self.instance).is_none()
     }
 
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {
         // A rank that is leaving still sends the notifications of what it has started.
-        let unmet = self.stages.unmet(&*self.fabric, self.instance)?;
-        Some((unmet.from, RankStage::Left))
+        let missing = self.stages.missing_before(self.until, &*self.fabric, self.instance)?;
+        Some((missing, RankStage::Left))
     }
 }
 

@@ -1,21 +1,21 @@
 //! Frees what a communicator has used, after all its members have dropped it: memory for messages, signals, and plans.
 //!
 //! Other members may still send to a dropped communicator, raise its signals, or reach the memory of its plans. So the
-//! communicator from which it was split keeps its [`CommunicatorMemory`] in a list of [deferred
-//! frees](crate::deferred_free). The members of that communicator tell each other in the next split, or in `quiesce`,
+//! communicator from which it was split keeps its [`CommunicatorMemory`] in a list of [agreed
+//! frees](crate::agreed_free). The members of that communicator tell each other in the next split, or in `quiesce`,
 //! which ones they no longer need. A communicator made by `recreate` is in the list of the one that had failed.
 //!
 //! A member still needs a dropped communicator while it has requests, plans, fuzzy barriers, buffered messages, or
 //! communicators that were split from it. A communicator that has failed is never freed: messages of its failed calls
 //! may still be under way.
 
-use crate::deferred_free::{Deferred, DeferredFree};
+use crate::agreed_free::{AgreedFree, MadeTogether};
 use crate::dissemination::Dissemination;
 use crate::failure::member::SIGNALS;
 use crate::plan::registry::PlanRegistry;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Result;
+use tasuki_core::base::sync::Ordering;
 use tasuki_core::engine::Worker;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
@@ -23,7 +23,7 @@ use tasuki_message::Context;
 
 /// The communicators that were split from one and are not freed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Children(Arc<Mutex<DeferredFree<Child>>>);
+pub(crate) struct Children(Arc<Mutex<AgreedFree<Child>>>);
 
 /// A member's part of a split: the memory of its new communicator, or nothing if it got none.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Drop for DropMark {
 }
 
 impl Children {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, DeferredFree<Child>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, AgreedFree<Child>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,7 +93,7 @@ impl Children {
     }
 }
 
-impl Deferred for Child {
+impl MadeTogether for Child {
     fn is_over(&self) -> bool {
         let Some(CommunicatorMemory { contexts, plans, children, .. }) = &self.0 else {
             return true;

@@ -15,7 +15,7 @@ use crate::group::Group;
 use crate::message_algorithms::ONE_LINE_MAX;
 use bytemuck::{Pod, Zeroable};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::sync::{AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::{Fabric, FabricGroup, FabricGroupMember, Refused, SignalCell, certainly_reached};

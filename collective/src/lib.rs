@@ -3,13 +3,14 @@
 #![warn(clippy::print_stdout)]
 #![forbid(unsafe_code)]
 
+mod agreed_free;
 mod agreement;
 mod blocking;
 mod cached;
 mod call_kind;
+mod call_name;
 mod communicator;
 mod current_call;
-mod deferred_free;
 mod dissemination;
 mod dropped_communicator;
 mod fabric_collectives;
@@ -26,7 +27,7 @@ mod quiesce;
 
 pub use blocking::vector::{BlockLengths, allocate, reuse};
 pub use communicator::Communicator;
-pub use failure::job_call::{JobCall, JobCallSignature};
+pub use failure::job_call::JobCallSignature;
 pub use fuzzy_barrier::{FUZZY_MAX, FuzzyBarrier};
 pub use job_barrier::{JobBarrier, MinMax};
 pub use neighbourhood::Neighbourhood;

@@ -107,7 +107,7 @@ impl Communicator {
         self.free_in_windows(&windows, &|| self.children_word().map(Ok), &settle).map(drop)
     }
 
-    /// Lets the members tell each other what they no longer need, one window of a [deferred free](crate::deferred_free)
+    /// Lets the members tell each other what they no longer need, one window of a [agreed free](crate::agreed_free)
     /// after the other, until nothing was freed in all `windows`. `word` returns the word of this member, and `settle`
     /// takes those of all. The inner error is one that all members have.
     fn free_in_windows(

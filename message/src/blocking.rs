@@ -17,8 +17,8 @@ use crate::slot::encoding::{self, Data, SHORT_MAX};
 use crate::strided::ValueView;
 use crate::typed_slot::TypedSlot;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use tasuki_core::base::sync::Ordering::Relaxed;
 use tasuki_core::base::{Cause, Rank, Result, ValueKind};
 use tasuki_core::engine::{
     BufferView, Condition, Deadline, Registration, StridedView, WaitEvent, in_one_call,

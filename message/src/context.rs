@@ -13,10 +13,9 @@ use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex, bank_number};
 use crate::slot::encoding::{self, SHORT_MAX};
 use crate::typed_slot::TypedSlot;
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
+use tasuki_core::base::sync::{AtomicBool, Ordering::Relaxed};
 use tasuki_core::base::{Cause, Error, ErrorKind, IdMap, Numbered, Rank, Result, ValueKind};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::Refused;
@@ -680,13 +679,13 @@ impl Context {
 
     /// Returns the bytes of the rank's receive queues, without messages that were copied out of them.
     pub fn receive_queue_bytes(&self) -> u64 {
-        self.progress.retired_queues.bytes()
+        self.progress.receive_queues.bytes()
     }
 
     /// Returns the bytes of the channels of the rank. Frees those whose ends are both gone.
     pub fn channel_bytes(&self) -> u64 {
         if self.worker.check_alive().is_ok() {
-            self.progress.channels.sweep(&self.worker);
+            let _ = self.progress.channels.sweep(&self.worker); // fails never
         }
         self.progress.channels.bytes()
     }

@@ -17,6 +17,7 @@ mod buffered;
 mod call_info;
 mod channel;
 mod context;
+mod deferred_free;
 mod dropped_receive;
 mod preposted;
 mod progress;

@@ -6,7 +6,7 @@
 use crate::context::{Context, PostedRecv};
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::encoding::SHORT_MAX;
-use std::sync::atomic::Ordering::Relaxed;
+use tasuki_core::base::sync::Ordering::Relaxed;
 use tasuki_core::base::{Rank, Result, ValueKind};
 
 /// How many slots a pair uses in turn.

@@ -14,12 +14,11 @@ use crate::protocol::state_machine::{ProtocolState, StepResult};
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::encoding::{self, Data, SHORT_MAX};
 use crate::typed_slot::TypedSlot;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread::panicking;
 use std::time::Duration;
+use tasuki_core::base::sync::{AtomicU32, Ordering::Relaxed};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{
     Awaited, BufferView, Condition, Deadline, RevocableBuffer, WaitEvent, take_spin, wait_in_call,

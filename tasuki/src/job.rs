@@ -363,7 +363,7 @@ impl Job {
     fn agree(&self, (signature, call): CallOfJob<'_>, value: u64) -> Result<MinMax> {
         let _limit = self.limited();
         let agree = |is_after| self.job_barrier.agree(&self.worker, signature, value, is_after, call);
-        let agreed = self.world.inner().run_job_call(signature.call(), &|| call.into(), agree)?;
+        let agreed = self.world.inner().run_job_call(signature, &|| call.into(), agree)?;
         if !agreed.busy {
             self.worker.registry().barrier_passed();
         }

@@ -11,7 +11,7 @@ use crate::failure::signature::CallSignature;
 use crate::message_algorithms::{HEADER, ONE_LINE_MAX, Peers, different_calls, disagree};
 use std::future::ready;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use tasuki_core::base::sync::{AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{BufferView, RevocableBuffer, StridedView, Worker};
 use tasuki_message::{Context, MessageBuffer, PREPOSTED_SLOTS, SHORT_MAX};

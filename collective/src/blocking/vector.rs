@@ -4,7 +4,7 @@
 //! A member whose own arguments are impossible gets an error. It has not begun the call, and the communicator fails.
 
 use crate::communicator::Communicator;
-use crate::current_call::{CallWord, VectorCall};
+use crate::current_call::CallWord;
 use crate::failure::signature::CallSignature;
 use crate::message_algorithms::block_exchange::{BlockExchange, counts_of, ranges};
 use crate::neighbourhood::Neighbourhood;
@@ -13,6 +13,7 @@ use std::ops::Range;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::StridedView;
 use tasuki_core::segment::check_available;
+use tasuki_schedule::shape::CollectiveKind;
 
 /// From this many bytes on, room for blocks is compared with the available memory: without room the allocation would
 /// end the program.
@@ -28,7 +29,7 @@ impl Communicator {
         room: impl FnOnce(usize) -> Result<R, Cause>,
     ) -> Result<Option<(R, Vec<usize>)>> {
         let blocks = || Ok(self.gather_v_blocks(values.len(), root));
-        let all = self.exchange_blocks(VectorCall::GatherV, values, root, blocks, room)?;
+        let all = self.exchange_blocks(CollectiveKind::Gather, values, root, blocks, room)?;
         Ok((self.rank() == root).then_some(all))
     }
 
@@ -43,7 +44,7 @@ impl Communicator {
         room: impl FnOnce(usize) -> Result<R, Cause>,
     ) -> Result<R> {
         let blocks = || self.scatter_v_blocks(values.len(), ends, count, root);
-        self.exchange_blocks(VectorCall::ScatterV, values, root, blocks, room).map(|(block, _)| block)
+        self.exchange_blocks(CollectiveKind::Scatter, values, root, blocks, room).map(|(block, _)| block)
     }
 
     /// Gathers all members' blocks of `values` on all members, in what `room` returns. Returns it with the end of each
@@ -54,7 +55,7 @@ impl Communicator {
         room: impl FnOnce(usize) -> Result<R, Cause>,
     ) -> Result<(R, Vec<usize>)> {
         let blocks = || Ok(self.allgather_v_blocks(values.len()));
-        self.exchange_blocks(VectorCall::AllgatherV, values, Rank(0), blocks, room)
+        self.exchange_blocks(CollectiveKind::Allgather, values, Rank(0), blocks, room)
     }
 
     /// Sends each member its block of `values`, whose ends are `ends`, and receives the blocks for this member into what
@@ -66,7 +67,7 @@ impl Communicator {
         room: impl FnOnce(usize) -> Result<R, Cause>,
     ) -> Result<(R, Vec<usize>)> {
         let blocks = || self.alltoall_v_blocks(values.len(), ends);
-        self.exchange_blocks(VectorCall::AlltoallV, values, Rank(0), blocks, room)
+        self.exchange_blocks(CollectiveKind::Alltoall, values, Rank(0), blocks, room)
     }
 
     /// Sends each neighbour its blocks of `values`, and receives theirs into what `room` returns. Returns it, and the
@@ -79,7 +80,7 @@ impl Communicator {
         room: impl FnOnce(usize) -> Result<R, Cause>,
     ) -> Result<(R, Vec<usize>)> {
         let blocks = || self.neighbour_blocks(with, values.len(), lengths);
-        self.exchange_blocks(VectorCall::NeighborAlltoall, values, Rank(0), blocks, room)
+        self.exchange_blocks(CollectiveKind::Neighbours, values, Rank(0), blocks, room)
     }
 
     /// Sends each neighbour its blocks of memory `gives`, and receives theirs into the blocks of memory `gets`.
@@ -90,7 +91,7 @@ impl Communicator {
         gets: &[StridedView<'_>],
     ) -> Result<()> {
         let (out, into) = (counts_of::<T>(gives), counts_of::<T>(gets));
-        let (word, signature) = words_of::<T>(VectorCall::NeighborAlltoall, out.iter().sum(), Rank(0));
+        let (word, signature) = words_of::<T>(CollectiveKind::Neighbours, out.iter().sum(), Rank(0));
         let call = || self.call_of(word);
         let blocks = self.strided_neighbour_blocks(with, &out, &into);
         let blocks = blocks.map_err(|cause| self.refuse_call(cause, word))?;
@@ -101,13 +102,13 @@ impl Communicator {
     /// Exchanges the blocks that `blocks` returns. `room` returns a place for those that come.
     fn exchange_blocks<T: Pod, R: AsMut<[T]>>(
         &self,
-        what: VectorCall,
+        kind: CollectiveKind,
         values: &[T],
         root: Rank,
         blocks: impl FnOnce() -> Result<BlockExchange, Cause>,
         room: impl FnOnce(usize) -> Result<R, Cause>,
     ) -> Result<(R, Vec<usize>)> {
-        let (word, signature) = words_of::<T>(what, values.len(), root);
+        let (word, signature) = words_of::<T>(kind, values.len(), root);
         let call = || self.call_of(word);
         self.check_root(root, word)?;
         let blocks = blocks().map_err(|cause| self.refuse_call(cause, word))?;
@@ -279,6 +280,10 @@ fn check_room<T>(count: usize) -> Result<(), Cause> {
 }
 
 /// Returns the word that names a call in errors, and its signature.
-pub(crate) fn words_of<T: 'static>(what: VectorCall, values: usize, root: Rank) -> (CallWord, CallSignature) {
-    (CallWord::of_vector_call(what, values, root), CallSignature::of_vector_call::<T>(what, root.index()))
+pub(crate) fn words_of<T: 'static>(
+    kind: CollectiveKind,
+    values: usize,
+    root: Rank,
+) -> (CallWord, CallSignature) {
+    (CallWord::of_uneven(kind, values, root), CallSignature::of_uneven::<T>(kind, root.index()))
 }

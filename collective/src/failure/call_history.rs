@@ -5,7 +5,7 @@
 //! call finds out whether the sender is in the same call, and has made the same calls before it.
 
 use crate::failure::signature::{CallSignature, SIGNATURE_BITS};
-use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::sync::{AtomicU64, Ordering};
 
 /// The calls so far.
 #[derive(Debug, Default)]

@@ -10,8 +10,8 @@
 
 use crate::failure::member::CALLS;
 use crate::failure::signature::{CallSignature, SIGNATURE_BITS, mismatch};
-use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::base::Cause;
+use tasuki_core::base::sync::{AtomicU64, Ordering};
 use tasuki_core::fabric::DirectCell;
 
 /// Number of its own calls that a member keeps. A member that has found a mismatch makes no more calls. A member that

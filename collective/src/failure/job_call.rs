@@ -2,26 +2,9 @@
 //! whose members find out if others are in a call of the job instead
 //! ([`published_wait`](crate::failure::published_wait)).
 
+use crate::failure::published_wait::Lane;
 use std::fmt;
 use tasuki_core::base::ValueKind;
-
-/// A collective call of the job.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum JobCall {
-    /// A barrier.
-    Barrier,
-    /// An allocation, which consists of several such calls.
-    Alloc,
-}
-
-impl JobCall {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            JobCall::Barrier => "job.barrier",
-            JobCall::Alloc => "job.alloc",
-        }
-    }
-}
 
 /// A collective call of the job with its arguments, in a word that all ranks compare: two bits for the call, and for an
 /// allocation the kind of its values and their number.
@@ -54,9 +37,9 @@ impl JobCallSignature {
         JobCallSignature(bits)
     }
 
-    /// Returns the call.
-    pub fn call(self) -> JobCall {
-        if self.0 >> CALL_AT < 2 { JobCall::Barrier } else { JobCall::Alloc }
+    /// Returns the lane of the call. An allocation consists of several calls.
+    pub(crate) fn lane(self) -> Lane {
+        if self.0 >> CALL_AT < 2 { Lane::JobBarrier } else { Lane::JobAlloc }
     }
 
     /// Returns what an allocation allocates: `4 x f64`.
@@ -68,10 +51,10 @@ impl JobCallSignature {
 
 impl fmt::Display for JobCallSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.call() {
+        match self.lane() {
             _ if *self == JobCallSignature::HANDLERS => write!(f, "the registration of handlers"),
-            JobCall::Barrier => write!(f, "job.barrier()"),
-            JobCall::Alloc => write!(f, "job.alloc({})", self.values()),
+            Lane::JobAlloc => write!(f, "job.alloc({})", self.values()),
+            _ => write!(f, "job.barrier()"),
         }
     }
 }

@@ -1,17 +1,18 @@
 //! Reports the first failure of a communicator to all members, and ends their calls.
 
+use crate::call_name::CallName;
 use crate::current_call::{CallWord, CurrentCall};
 use crate::failure::call_history::{CallHistory, CallMark};
 use crate::failure::call_log::CallLog;
 use crate::failure::call_notices::CallNotices;
-use crate::failure::job_call::JobCall;
+use crate::failure::job_call::JobCallSignature;
 use crate::failure::member::{CALLS, MonitoredMember, NOTICE, RECORD};
 use crate::failure::published_wait::{Lane, PublishedWaits, StartedPlans};
 use crate::failure::signature::CallSignature;
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use tasuki_core::base::sync::{AtomicBool, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Error, ErrorKind, Rank};
 use tasuki_core::engine::{AlarmHandler, Awaited, Condition, WaitProbe, Worker};
 use tasuki_core::fabric::{DirectCell, Fabric, LinePayload, SignalCell, SignalLine};
@@ -449,10 +450,11 @@ impl FailureMonitor {
     /// of the job can succeed afterwards, also if the communicator has failed before: the ranks no longer agree about
     /// how many they have made.
     #[cold]
-    pub(crate) fn give_up_job_calls(&self, worker: &Worker, call: JobCall) {
+    pub(crate) fn give_up_job_calls(&self, worker: &Worker, call: JobCallSignature) {
         self.has_given_up_job_calls.store(true, Ordering::Relaxed);
         let reason = FailureReason::TimedOut;
-        self.report_raising(worker, CallWord::of_job_call(call), reason, reason.raise() + JOB_CALL_GIVEN_UP);
+        let call = CallWord::of_name(call.lane().name());
+        self.report_raising(worker, call, reason, reason.raise() + JOB_CALL_GIVEN_UP);
     }
 
     /// Returns why no call of the job can succeed any more, if a rank has given up one.
@@ -467,10 +469,10 @@ impl FailureMonitor {
             self.has_failed.store(true, Ordering::Relaxed);
         }
         let given_up = |member: usize| {
-            let call = CallWord::from_bits(self.record_of(member)?.call).job_call()?;
+            let call = CallWord::from_bits(self.record_of(member)?.call);
             let rank = self.members[member].rank;
-            let text = format!("{}() has reached its time limit on rank {rank}", call.name());
-            Some((text, (member != self.me).then_some(rank)))
+            let text = || format!("{} has reached its time limit on rank {rank}", self.text_of(call));
+            call.name()?.is_of_job().then(|| (text(), (member != self.me).then_some(rank)))
         };
         let (first, peer) = (0..self.members.len()).find_map(given_up).unwrap_or_else(|| {
             ("a barrier or an allocation of the job has reached its time limit".into(), None)
@@ -513,11 +515,10 @@ impl FailureMonitor {
 
     /// Returns true if the communicator has failed because a member was in a call of the job, and another one was not.
     pub(crate) fn is_about_job_calls(&self) -> bool {
-        let calls = [JobCall::Barrier, JobCall::Alloc]
-            .map(|call| CallSignature::of_named(CallWord::of_job_call(call)));
+        let is_of_job = |call: &CallSignature| call.name().is_some_and(CallName::is_of_job);
         self.is_failed()
             && matches!(&self.first_failure().reason, FailureReason::Waits(_, theirs, ours)
-                if calls.contains(theirs) || calls.contains(ours))
+                if is_of_job(theirs) || is_of_job(ours))
     }
 
     /// Returns true if a call has told the program of the failure.

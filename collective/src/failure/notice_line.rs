@@ -1,7 +1,7 @@
 //! A payload signal of another member that only this member writes.
 
 use bytemuck::NoUninit;
-use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::sync::{AtomicU64, Ordering};
 use tasuki_core::fabric::{Fabric, LinePayload, Refused, SignalLine};
 use tasuki_core::segment::GlobalAddress;
 

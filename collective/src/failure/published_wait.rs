@@ -26,18 +26,19 @@
 //! Each member writes the line with its wait alone. The cost is a line written in a wait of a millisecond, and nothing
 //! in others.
 
+use crate::call_name::CallName;
 use crate::current_call::CallWord;
 use crate::failure::call_log::CallLog;
-use crate::failure::job_call::JobCall;
+use crate::failure::job_call::JobCallSignature;
 use crate::failure::member::WAIT;
 use crate::failure::monitor::{FailureMonitor, FailureReason};
 use crate::failure::signature::CallSignature;
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use tasuki_core::base::Cause;
+use tasuki_core::base::sync::{AtomicU64, Ordering};
 use tasuki_core::engine::scoped_wait_probe_about;
 use tasuki_core::fabric::{LinePayload, SignalLine};
 use tasuki_core::segment::layout::LINE_PAYLOAD;
@@ -66,6 +67,11 @@ const NUMBER_BITS: u32 = 29;
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 
 impl Lane {
+    /// Returns the name of what is in the lane, other than calls.
+    pub(crate) fn name(self) -> CallName {
+        CallName::named(NAMES[self as usize])
+    }
+
     /// Returns what a probe is asked about in a wait for the thing of that number.
     #[inline]
     pub(crate) fn about(self, number: u64) -> u32 {
@@ -125,13 +131,12 @@ struct ActiveJobCall<'m, P>(&'m FailureMonitor, P);
 impl FailureMonitor {
     /// Begins a call of the job. None: the communicator has failed, members cannot read each other's words, or another
     /// thread is in a call of the job, so that this one will be refused.
-    pub(crate) fn begin_job_call(&self, what: JobCall) -> Option<impl Drop> {
+    pub(crate) fn begin_job_call(&self, what: JobCallSignature) -> Option<impl Drop> {
         if !self.reads_words || self.is_failed() || self.is_in_job_call.swap(true, Ordering::Relaxed) {
             return None;
         }
         let number = self.lane_count(Lane::JobBarrier).fetch_add(1, Ordering::Relaxed) + 1;
-        let lane = if what == JobCall::Barrier { Lane::JobBarrier } else { Lane::JobAlloc };
-        Some(ActiveJobCall(self, scoped_wait_probe_about(self.probe(), lane.about(number))))
+        Some(ActiveJobCall(self, scoped_wait_probe_about(self.probe(), what.lane().about(number))))
     }
 
     /// Returns the count of things that this member has begun of a lane without other counts.
@@ -168,7 +173,7 @@ impl FailureMonitor {
             false => begun - (begun.wrapping_sub(low) & NUMBER_MASK),
         };
         let call = if place == Lane::Call as usize { self.log()?.call(number) } else { None };
-        let named = || CallSignature::of_named(CallWord::named(NAMES[place]));
+        let named = || CallSignature::of_name(CallName::named(NAMES[place]));
         let lane = if is_start { about } else { about - low };
         Some(PublishedWait {
             lane,

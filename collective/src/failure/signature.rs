@@ -1,11 +1,10 @@
 //! The signature of a collective call: a number of 48 bits that is equal on all members if they are in equal calls.
 
 use crate::call_kind::{CallKind, USER_DEFINED};
-use crate::current_call::{CallWord, VECTOR_CALLS, VectorCall, name_of_number};
+use crate::call_name::CallName;
 use std::fmt;
 use tasuki_core::base::{Cause, KindClass, ValueKind};
 use tasuki_core::queue::reduction::Reduction;
-use tasuki_schedule::collective_names::COLLECTIVES;
 use tasuki_schedule::shape::CollectiveKind;
 
 /// The operation of a call, its root, the type of its values, its reduction and bytes, and whether it is nonblocking.
@@ -19,7 +18,8 @@ pub(crate) struct CallSignature(u64);
 /// Bits of a signature.
 pub(crate) const SIGNATURE_BITS: u32 = 48;
 
-const OPERATION_AT: u32 = 43;
+/// The [code](CallName::code) of the call. A call that has only a name has its number in place of the root.
+const CODE_AT: u32 = 43;
 const NONBLOCKING: u64 = 1 << 42;
 const ROOT_AT: u32 = 32;
 const ROOT_MASK: u64 = (1 << 10) - 1;
@@ -31,12 +31,10 @@ const REDUCTION_AT: u32 = 23;
 const AMOUNT_MASK: u64 = (1 << REDUCTION_AT) - 1;
 /// Numbers of bytes below this are part of the signature. For larger ones it holds this bit and a hash of the number.
 const MANY_BYTES: u64 = 1 << (REDUCTION_AT - 1);
-/// The operation code of a call that is not an operation. In place of the root it has the number of its name.
-const NO_OPERATION: u64 = 31;
 
 impl CallSignature {
     #[inline]
-    fn new(operation: u64, root: usize, of: ValueKind, reduction: u8, bytes: u64) -> CallSignature {
+    fn new(name: CallName, root: usize, of: ValueKind, reduction: u8, bytes: u64) -> CallSignature {
         let hash = u64::from(of.bits());
         let (element, hash, rest) = match of.class().of_numbers() {
             Some(number) => (number, 0, 0),
@@ -45,24 +43,33 @@ impl CallSignature {
         let root = (root as u64 ^ root as u64 >> 10 ^ hash) & ROOT_MASK;
         let amount = if bytes < MANY_BYTES { bytes } else { hash_of(bytes) | MANY_BYTES };
         let how = (1 + element) << ELEMENT_AT | u64::from(reduction) << REDUCTION_AT;
-        CallSignature(rest << SIGNATURE_BITS | operation << OPERATION_AT | root << ROOT_AT | how | amount)
+        CallSignature(rest << SIGNATURE_BITS | name.code() << CODE_AT | root << ROOT_AT | how | amount)
     }
 
     #[inline]
     pub(crate) fn of(kind: &CallKind) -> CallSignature {
         let CallKind { collective, root, bytes, of, reduction, .. } = *kind;
-        CallSignature::new(collective as u64 + 1, root, of, reduction, bytes as u64)
+        CallSignature::new(CallName::Collective(collective), root, of, reduction, bytes as u64)
     }
 
     /// A call whose blocks differ in length. The lengths are compared by messages of their own.
-    pub(crate) fn of_vector_call<T: 'static>(call: VectorCall, root: usize) -> CallSignature {
-        CallSignature::new(call as u64, root, ValueKind::of::<T>(), 0, 0)
+    pub(crate) fn of_uneven<T: 'static>(kind: CollectiveKind, root: usize) -> CallSignature {
+        CallSignature::new(CallName::Uneven(kind), root, ValueKind::of::<T>(), 0, 0)
     }
 
-    /// A call that is not an operation, by its word.
-    pub(crate) fn of_named(word: CallWord) -> CallSignature {
-        let number = word.number_of_name().unwrap_or(0);
-        CallSignature(NO_OPERATION << OPERATION_AT | (number & ROOT_MASK) << ROOT_AT)
+    /// A call that has only a name.
+    pub(crate) fn of_name(name: CallName) -> CallSignature {
+        let number = if let CallName::Named(number) = name { number } else { 0 };
+        CallSignature(name.code() << CODE_AT | number << ROOT_AT)
+    }
+
+    /// Returns which call it is; none if the signature is of no call.
+    pub(crate) fn name(self) -> Option<CallName> {
+        CallName::of_code(self.bits() >> CODE_AT, self.root())
+    }
+
+    fn root(self) -> u64 {
+        self.0 >> ROOT_AT & ROOT_MASK
     }
 
     pub(crate) fn nonblocking(self) -> CallSignature {
@@ -92,11 +99,7 @@ impl CallSignature {
 
     /// Returns what differs between this call and another one that is written alike.
     pub(crate) fn hidden_difference(self) -> &'static str {
-        use VectorCall::{GatherV, ScatterV};
-        let operation = self.bits() >> OPERATION_AT;
-        let is_rooted = [GatherV, ScatterV].iter().any(|call| *call as u64 == operation)
-            || COLLECTIVES.iter().any(|(_, kind)| *kind as u64 + 1 == operation && kind.is_rooted());
-        if is_rooted {
+        if self.name().is_some_and(CallName::is_rooted) {
             "with another root, or with values of another type"
         } else {
             "with values of another type"
@@ -118,27 +121,22 @@ fn hash_of(bytes: u64) -> u64 {
 
 impl fmt::Display for CallSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let operation = self.bits() >> OPERATION_AT;
         let i = if self.0 & NONBLOCKING != 0 { "i" } else { "" };
         let class = self.class();
         let of = class.map_or(String::new(), |class| format!(" of {class}"));
-        if let Some((_, name)) = VECTOR_CALLS.iter().find(|(call, _)| *call as u64 == operation) {
-            return write!(f, "{i}{name}(uneven blocks{of})");
-        }
-        let collective = COLLECTIVES.iter().find(|(_, collective)| *collective as u64 + 1 == operation);
-        let Some((name, collective)) = collective else {
-            let name = name_of_number(self.0 >> ROOT_AT & ROOT_MASK).unwrap_or("a call without a name");
-            return write!(f, "{name}()");
+        let call = self.name().unwrap_or(CallName::Named(0));
+        let name = call.text().unwrap_or("a call without a name");
+        let collective = match call {
+            CallName::Uneven(_) => return write!(f, "{i}{name}(uneven blocks{of})"),
+            CallName::Collective(collective) if collective != CollectiveKind::Barrier => collective,
+            _ => return write!(f, "{i}{name}()"),
         };
-        if *collective == CollectiveKind::Barrier {
-            return write!(f, "{i}{name}()");
-        }
         let amount = self.0 & AMOUNT_MASK;
         let bytes =
             if amount & MANY_BYTES != 0 { "4 MiB or more".into() } else { crate::current_call::size(amount) };
         let is_number = class.is_some_and(|class| class.of_numbers().is_some());
         let root = if collective.is_rooted() && is_number {
-            format!(", root {}", self.0 >> ROOT_AT & ROOT_MASK)
+            format!(", root {}", self.root())
         } else {
             String::new()
         };
@@ -206,10 +204,10 @@ mod tests {
             of::<u8>(Bcast, 1, 9).nonblocking(),
             reduced(Combine::Sum),
             reduced(Combine::Max),
-            CallSignature::of_named(CallWord::named("split")),
-            CallSignature::of_named(CallWord::named("dup")),
-            CallSignature::of_vector_call::<u8>(VectorCall::GatherV, 0),
-            CallSignature::of_vector_call::<u8>(VectorCall::GatherV, 1),
+            CallSignature::of_name(CallName::named("split")),
+            CallSignature::of_name(CallName::named("dup")),
+            CallSignature::of_uneven::<u8>(CollectiveKind::Gather, 0),
+            CallSignature::of_uneven::<u8>(CollectiveKind::Gather, 1),
         ];
         for (at, one) in all.iter().enumerate() {
             assert!(one.bits() < 1 << SIGNATURE_BITS);
@@ -223,7 +221,7 @@ mod tests {
 
     #[test]
     fn types_of_the_program_have_hashes_of_twenty_bits() {
-        let bcast = CollectiveKind::Bcast as u64 + 1;
+        let bcast = CallName::Collective(CollectiveKind::Bcast);
         let of = |kind: ValueKind| CallSignature::new(bcast, 5, kind, 0, 8);
         let others = ValueKind::of::<u128>().bits() + 100;
         for bit in 0..ValueKind::BITS {

@@ -32,7 +32,7 @@ use crate::dissemination::Dissemination;
 use crate::failure::published_wait::Lane;
 use state::{Fuzzy, call};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use tasuki_core::base::sync::{AtomicBool, Ordering};
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::LocalQueue;
 

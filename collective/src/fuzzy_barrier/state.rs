@@ -5,9 +5,9 @@ use crate::failure::monitor::FailureMonitor;
 use crate::failure::published_wait::Lane;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use tasuki_core::base::error_hint::FUZZY_BARRIERS;
+use tasuki_core::base::sync::{AtomicBool, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::{
     AwaitedCondition, Condition, Deadline, LocalQueue, Worker, scoped_wait_probe, scoped_wait_probe_about,
@@ -161,7 +161,8 @@ impl Fuzzy {
 
     fn arrival(&self, instance: u64) -> Condition {
         let (stages, fabric) = (self.stages.clone(), self.worker.shared_fabric().clone());
-        Condition::Event(Arc::new(DisseminationArrival { stages, fabric, instance }))
+        let until = stages.len();
+        Condition::Event(Arc::new(DisseminationArrival { stages, fabric, instance, until }))
     }
 }
 

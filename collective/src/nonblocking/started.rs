@@ -6,9 +6,9 @@ use super::task::{Task, lock, lost};
 use crate::plan::registry::PlanRegistry;
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
+use tasuki_core::base::sync::{AtomicBool, Ordering};
 use tasuki_core::base::{Cause, Error, Result};
 use tasuki_core::engine::scoped_wait_probe_about;
 

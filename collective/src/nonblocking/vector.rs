@@ -2,11 +2,11 @@
 
 use super::{Communicator, StartedCollective};
 use crate::blocking::vector::{BlockLengths, words_of};
-use crate::current_call::VectorCall;
 use crate::message_algorithms::block_exchange::BlockExchange;
 use crate::neighbourhood::Neighbourhood;
 use bytemuck::Pod;
 use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_schedule::shape::CollectiveKind;
 
 /// Returns a place for so many values.
 pub trait BlockRoom<T>: FnOnce(usize) -> Result<Vec<T>, Cause> + Send + 'static {}
@@ -30,7 +30,7 @@ impl Communicator {
         let (is_root, len) = (self.rank() == root, values.len());
         let blocks = || Ok(self.gather_v_blocks(len, root));
         let result = move |all, ends| is_root.then(|| result(all, ends));
-        self.start_exchange_of((VectorCall::GatherV, root), values, blocks, room, result)
+        self.start_exchange_of((CollectiveKind::Gather, root), values, blocks, room, result)
     }
 
     /// Begins a scatter of the root's blocks, which end at `ends`. This member's block has `count` values, if it knows
@@ -45,7 +45,9 @@ impl Communicator {
     ) -> Result<StartedCollective<R>> {
         let len = values.len();
         let blocks = || self.scatter_v_blocks(len, ends, count, root);
-        self.start_exchange_of((VectorCall::ScatterV, root), values, blocks, room, |block, _| result(block))
+        self.start_exchange_of((CollectiveKind::Scatter, root), values, blocks, room, |block, _| {
+            result(block)
+        })
     }
 
     /// Begins a gather of blocks to all members, into what `room` returns.
@@ -57,7 +59,7 @@ impl Communicator {
     ) -> Result<StartedCollective<R>> {
         let len = values.len();
         let blocks = || Ok(self.allgather_v_blocks(len));
-        self.start_exchange_of((VectorCall::AllgatherV, Rank(0)), values, blocks, room, result)
+        self.start_exchange_of((CollectiveKind::Allgather, Rank(0)), values, blocks, room, result)
     }
 
     /// Begins an exchange of blocks with all members. Those of this member end at `ends`; `room` returns a place for those
@@ -71,7 +73,7 @@ impl Communicator {
     ) -> Result<StartedCollective<R>> {
         let len = values.len();
         let blocks = || self.alltoall_v_blocks(len, ends);
-        self.start_exchange_of((VectorCall::AlltoallV, Rank(0)), values, blocks, room, result)
+        self.start_exchange_of((CollectiveKind::Alltoall, Rank(0)), values, blocks, room, result)
     }
 
     /// Begins an exchange of blocks with neighbours. `room` returns a place for those that come.
@@ -84,19 +86,19 @@ impl Communicator {
     ) -> Result<StartedCollective<R>> {
         let len = values.len();
         let blocks = || self.neighbour_blocks(with, len, lengths);
-        self.start_exchange_of((VectorCall::NeighborAlltoall, Rank(0)), values, blocks, room, result)
+        self.start_exchange_of((CollectiveKind::Neighbours, Rank(0)), values, blocks, room, result)
     }
 
     /// Begins an exchange of the blocks that `blocks` returns. `room` returns a place for those that come.
     fn start_exchange_of<T: Pod + Send + Sync, R: Send + 'static>(
         &self,
-        (what, root): (VectorCall, Rank),
+        (kind, root): (CollectiveKind, Rank),
         values: Vec<T>,
         blocks: impl FnOnce() -> Result<BlockExchange, Cause>,
         room: impl BlockRoom<T>,
         result: impl BlocksToResult<T, R>,
     ) -> Result<StartedCollective<R>> {
-        let (word, signature) = words_of::<T>(what, values.len(), root);
+        let (word, signature) = words_of::<T>(kind, values.len(), root);
         let (word, signature) = (word.nonblocking(), signature.nonblocking());
         self.check_root(root, word)?;
         let blocks = blocks().map_err(|cause| self.refuse_call(cause, word))?;

@@ -28,9 +28,9 @@ pub(crate) use setup::negotiate::{PlanKind, PreparedPlan};
 use state::{Form, PlanOver, PlanState};
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::task::{Poll, Waker};
+use tasuki_core::base::sync::Ordering;
 use tasuki_core::base::{Cause, Error, Result, ValueKind};
 use tasuki_core::engine::{
     AwaitedCondition, BufferView, CachePolicy, Condition, Worker, scoped_wait_probe_about,

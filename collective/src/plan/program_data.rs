@@ -12,7 +12,7 @@
 use crate::plan::aligned_buffer::AlignedBuffer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::sync::{AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Error, Result};
 use tasuki_schedule::shape::{CollectiveKind, DATA, RESULT, Shape};
 use tasuki_schedule::{BufferId, BufferSpan, Contract};

@@ -1,15 +1,15 @@
 //! The plans of a communicator, and what a member needs to make one and to leave afterwards.
 
-use crate::deferred_free::DeferredFree;
+use crate::agreed_free::AgreedFree;
 use crate::failure::monitor::FailureMonitor;
 use crate::failure::published_wait::StartedPlans;
 use crate::group::Group;
 use crate::plan::state::PlanState;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use tasuki_core::base::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// The plans of a communicator that exist or wait to be freed.
-pub(crate) type Plans = Arc<Mutex<DeferredFree<PlanState>>>;
+pub(crate) type Plans = Arc<Mutex<AgreedFree<PlanState>>>;
 
 /// The plans of a communicator, as one member sees them.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct PlanRegistry {
     pub(crate) plan_bytes: Arc<AtomicU64>,
 }
 
-impl StartedPlans for Mutex<DeferredFree<PlanState>> {
+impl StartedPlans for Mutex<AgreedFree<PlanState>> {
     fn starts(&self, plan: u64) -> Option<u64> {
         self.lock().unwrap_or_else(PoisonError::into_inner).get(plan).map(|plan| plan.starts())
     }
@@ -55,7 +55,7 @@ impl PlanRegistry {
         })
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, DeferredFree<PlanState>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, AgreedFree<PlanState>> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

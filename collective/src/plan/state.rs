@@ -1,14 +1,14 @@
-//! The state of a plan that is shared by the `Plan`, the threads that run it and the list of deferred frees: its
+//! The state of a plan that is shared by the `Plan`, the threads that run it and the list of agreed frees: its
 //! memory, and the form in which its starts run.
 
-use crate::deferred_free::Deferred;
+use crate::agreed_free::MadeTogether;
 use crate::failure::monitor::FailureMonitor;
 use crate::plan::compile::queues::StartThreshold;
 use crate::plan::end::departed::DepartedMembers;
 use crate::plan::run::in_calls::InCalls;
 use crate::plan::setup::layout::{PlacedPart, PlanAddress};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use tasuki_core::base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::{self, Condition, RepeatingQueue, WaitEvent, Worker};
 use tasuki_core::fabric::{SignalCell, certainly_reached};
@@ -23,7 +23,7 @@ const ASKED_EVERY: u32 = 256;
 /// In place of a number of starts: the member takes no part in the plan, so that nobody waits for its starts.
 pub(crate) const NO_PART: u64 = u64::MAX >> 2;
 
-/// The state of a plan that is shared by the `Plan`, the threads that run it and the list of deferred frees.
+/// The state of a plan that is shared by the `Plan`, the threads that run it and the list of agreed frees.
 #[derive(Debug)]
 pub(crate) struct PlanState {
     pub(crate) worker: Arc<Worker>,
@@ -251,7 +251,7 @@ impl WaitEvent for PlanOver {
     }
 }
 
-impl Deferred for PlanState {
+impl MadeTogether for PlanState {
     fn is_over(&self) -> bool {
         self.has_run_all()
     }

@@ -2,10 +2,10 @@
 #![allow(unsafe_code)]
 //! Unsafe: pointers to shared items, which the map keeps until it is dropped.
 
+use crate::base::sync::{AtomicPtr, Ordering};
 use std::collections::HashMap;
 use std::fmt;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Entries of the cache of recent lookups.

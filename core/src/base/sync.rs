@@ -18,6 +18,9 @@ pub use loom::sync::{
     },
 };
 
+/// Real ones in models, too: for statics, which loom's cannot be, and for bytes that were not made as atomics.
+pub use std::sync::atomic::{AtomicU8 as RealAtomicU8, AtomicU64 as RealAtomicU64};
+
 /// A compiler fence does nothing under loom: it does not order processors.
 #[cfg(loom)]
 pub fn compiler_fence(_: Ordering) {}

@@ -5,9 +5,9 @@
 //! The word lies in a page that the kernel wipes in a forked child. The child's copy reads 0, so each call detects at
 //! the cost of one load that this process is not the rank.
 
+use crate::base::sync::{AtomicU32, Ordering};
 use crate::base::{Cause, Result};
 use crate::os::mapping::Mapping;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 const FORKED: u32 = 0;
 const ALIVE: u32 = 1;

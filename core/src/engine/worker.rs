@@ -20,13 +20,13 @@ use super::wait::helper_control::NodeHelper;
 use super::wait::platform::Platform;
 use super::wait::probe::WaitProbes;
 use crate::base::log::Log;
+use crate::base::sync::{AtomicBool, Ordering, RealAtomicU64};
 use crate::base::{Cause, Error, Rank, Result};
 use crate::fabric::{Fabric, SignalCell};
 use crate::node::node_state::{NodeState, RankStage, RankState, UnderWay};
 use crate::os::store_policy::StorePolicy;
 use crate::segment::Registry;
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
@@ -61,7 +61,7 @@ pub struct Worker {
 }
 
 /// Number of workers that this process has created.
-static WORKERS_CREATED: AtomicU64 = AtomicU64::new(0);
+static WORKERS_CREATED: RealAtomicU64 = RealAtomicU64::new(0);
 
 /// How much of its unfinished work an agent looks at in one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

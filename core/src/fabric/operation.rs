@@ -130,6 +130,29 @@ pub struct Atomic {
     pub width: Width,
 }
 
+/// Applies an operation to a word of that type.
+macro_rules! apply {
+    ($atomic:expr, $word:expr, $value:ty) => {{
+        let (word, value) = ($word, $atomic.operand as $value);
+        match $atomic.kind {
+            AtomicKind::Store => {
+                word.store(value, SeqCst);
+                0
+            }
+            AtomicKind::Swap => word.swap(value, SeqCst),
+            AtomicKind::Add => word.fetch_add(value, SeqCst),
+            AtomicKind::Xor => word.fetch_xor(value, SeqCst),
+            AtomicKind::Or => word.fetch_or(value, SeqCst),
+            AtomicKind::And => word.fetch_and(value, SeqCst),
+            AtomicKind::Load => word.load(SeqCst),
+            AtomicKind::Cas { expected } => {
+                let order = relaxed_if_planted("ref_count_exchange_relaxed", SeqCst); // SYNC bank-units
+                word.compare_exchange(expected as $value, value, order, order).unwrap_or_else(|found| found)
+            }
+        }
+    }};
+}
+
 impl Atomic {
     /// Applies the operation to the word at `place` and returns the old value.
     ///
@@ -150,45 +173,13 @@ impl Atomic {
     /// Applies the operation to an eight-byte word with the processor's atomics and returns the old value.
     #[inline]
     pub fn apply8(self, word: &AtomicU64) -> u64 {
-        let value = self.operand;
-        match self.kind {
-            AtomicKind::Store => {
-                word.store(value, SeqCst);
-                0
-            }
-            AtomicKind::Swap => word.swap(value, SeqCst),
-            AtomicKind::Add => word.fetch_add(value, SeqCst),
-            AtomicKind::Xor => word.fetch_xor(value, SeqCst),
-            AtomicKind::Or => word.fetch_or(value, SeqCst),
-            AtomicKind::And => word.fetch_and(value, SeqCst),
-            AtomicKind::Load => word.load(SeqCst),
-            AtomicKind::Cas { expected } => {
-                let order = relaxed_if_planted("ref_count_exchange_relaxed", SeqCst); // SYNC bank-units
-                word.compare_exchange(expected, value, order, order).unwrap_or_else(|found| found)
-            }
-        }
+        apply!(self, word, u64)
     }
 
     /// Applies the operation to a four-byte word and returns the old value.
     #[inline]
     pub fn apply4(self, word: &AtomicU32) -> u64 {
-        let value = self.operand as u32;
-        let before = match self.kind {
-            AtomicKind::Store => {
-                word.store(value, SeqCst);
-                0
-            }
-            AtomicKind::Swap => word.swap(value, SeqCst),
-            AtomicKind::Add => word.fetch_add(value, SeqCst),
-            AtomicKind::Xor => word.fetch_xor(value, SeqCst),
-            AtomicKind::Or => word.fetch_or(value, SeqCst),
-            AtomicKind::And => word.fetch_and(value, SeqCst),
-            AtomicKind::Load => word.load(SeqCst),
-            AtomicKind::Cas { expected } => {
-                word.compare_exchange(expected as u32, value, SeqCst, SeqCst).unwrap_or_else(|found| found)
-            }
-        };
-        u64::from(before)
+        u64::from(apply!(self, word, u32))
     }
 }
 

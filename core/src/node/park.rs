@@ -129,7 +129,7 @@ impl ParkLine {
         } else {
             suspend();
             sleep = begin_sleep(self);
-            found = work(); // SYNC park-look, serving
+            found = work(); // SYNC park-look, SYNC serving
         }
         if found {
             self.end_sleep();

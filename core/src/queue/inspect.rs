@@ -12,11 +12,11 @@ use super::in_flight::{IN_FLIGHT_MAX, InFlightCommand, InFlightStage};
 use super::layout::{self, CALLS, Queue, QueueInfo};
 use super::triggered::SignalList;
 use crate::base::Rank;
+use crate::base::sync::Ordering;
 use crate::fabric::DirectCell;
 use crate::os::memfile::MemFile;
 use crate::segment::layout::{GRANULE, LOCAL, QUEUE_DIRECTORY, QUEUES_MAX, SIGNALS_MAX, signal_offset};
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
 
 /// Number of signal lists that are read. Only their triggers are considered for the nearest trigger.
 const LISTS: usize = 256;

@@ -7,11 +7,11 @@ use super::extent_table::ExtentTable;
 use super::layout::{GRANULE, PIECE, RANGE_BYTES};
 use super::registry;
 use crate::base::Result;
+use crate::base::sync::{AtomicPtr, Ordering};
 use crate::os::mapping::Mapping;
 use crate::os::memfile::MemFile;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Colours from one piece of a range to the next. It keeps apart a rank's signals and its data, and the data of two
@@ -213,8 +213,8 @@ impl MappedRange {
 
 impl Drop for MappedRange {
     fn drop(&mut self) {
-        for leaf in &mut self.pieces {
-            let leaf = std::mem::take(leaf.get_mut());
+        for leaf in &self.pieces {
+            let leaf = leaf.load(Ordering::Relaxed);
             if !leaf.is_null() {
                 // SAFETY: it came from Box::into_raw in `set_piece` and nobody can use it any more.
                 drop(unsafe { Box::from_raw(leaf) });

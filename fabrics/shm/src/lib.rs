@@ -20,7 +20,7 @@ use peer_memory::Peers;
 use processes::Processes;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use tasuki_core::base::sync::{Ordering, fence};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::bootstrap::Membership;
 use tasuki_core::fabric::signal_line::PAYLOAD_WORDS;

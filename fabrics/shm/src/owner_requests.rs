@@ -11,8 +11,8 @@
 use crate::ShmFabric;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Mutex, MutexGuard};
+use tasuki_core::base::sync::{AtomicU64, Ordering, fence};
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::fabric::{Accept, Accepted, Atomic, AtomicKind, Fabric, Refused, Sink, Token, Width};
 use tasuki_core::node::node_state::{NodeState, RankStage};

@@ -6,7 +6,7 @@
 //! waiting. Each thread has its own cache, so no two threads write the same memory.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::sync::{Ordering, RealAtomicU64};
 use tasuki_core::segment::PieceView;
 
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ thread_local! {
 
 /// Returns a number for a fabric that no other in this process gets.
 pub(crate) fn number() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
+    static LAST: RealAtomicU64 = RealAtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 

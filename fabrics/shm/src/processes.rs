@@ -10,7 +10,7 @@
 //! ([`crate::owner_requests`]). Both are checked once for each peer.
 
 use crate::Options;
-use std::sync::atomic::{AtomicU32, Ordering};
+use tasuki_core::base::sync::{AtomicU32, Ordering};
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::node::node_state::{NodeState, ProcessIdentity, RankStage};
 use tasuki_core::os::disabled_features::DisabledFeatures;

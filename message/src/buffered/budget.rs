@@ -6,11 +6,11 @@
 
 use crate::progress::operation::{BufferedMessage, MessageOp};
 use crate::slot::bank::LocalSlot;
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tasuki_core::base::Cause;
 use tasuki_core::base::error_hint::SEND_BUFFER_OF_SLOT;
+use tasuki_core::base::sync::Ordering;
 
 /// The longest message that is buffered, in bytes, if only the capacity was set.
 const LONGEST: u64 = 64 << 10;

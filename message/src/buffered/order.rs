@@ -5,8 +5,8 @@
 //! is over.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tasuki_core::base::sync::{AtomicU64, Ordering};
 
 /// A pair in one context: the address of its first bank, which buffered messages keep alive.
 pub(crate) type Pair = usize;

@@ -28,20 +28,20 @@
 //! count does not say which of several puts have arrived. The receiver copies them out before it returns them.
 //!
 //! The last raise of a side ends its use of the other's memory. So the receiver frees ring and C when C says closed,
-//! and the sender frees R when R says dropped ([`retired`]). An end that is dropped before the offer was accepted
-//! cannot say so yet: its rank does, in any of its waiting calls ([`deferred`]).
+//! and the sender frees R when R says dropped ([`dropped_end`]). An end that is dropped before the offer was accepted
+//! cannot say so yet: its rank does, in any of its waiting calls ([`early_drop`]).
 
 mod counter;
-mod deferred;
+mod dropped_end;
+mod early_drop;
 mod handshake;
 mod receiver;
-mod retired;
 mod sender;
 
+pub(crate) use dropped_end::DroppedEnd;
+pub use dropped_end::KeptMemory;
 pub use handshake::ChannelElement;
 pub use receiver::ChannelReceiver;
-pub(crate) use retired::Channels;
-pub use retired::KeptMemory;
 pub use sender::ChannelSender;
 
 use crate::context::Context;

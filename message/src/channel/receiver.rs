@@ -1,11 +1,10 @@
 //! The receiving end of a channel.
 
 use super::counter::{OwnCounter, PeerCounter, not_made};
-use super::deferred::{Deferred, DeferredEnd};
+use super::early_drop::{EarlyDrop, EarlyEnd};
 use super::handshake::{Accept, RingOffer};
-use super::retired::{KeptMemory, Retired};
 use super::sender::slot_of_offers;
-use super::{ChannelElement, End};
+use super::{ChannelElement, DroppedEnd, End, KeptMemory};
 use crate::buffer::MessageBuffer;
 use crate::context::Context;
 use std::sync::Arc;
@@ -54,7 +53,7 @@ impl ChannelReceiver {
     ) -> Result<ChannelReceiver> {
         let end = End::new(context, (from, "from"), slot, element, limit)?;
         let worker = end.worker();
-        context.progress.channels.sweep(worker);
+        context.progress.channels.sweep(worker)?;
         let call = || end.call("channel_from");
         let committed = OwnCounter::new(worker).map_err(|error| not_made(error, worker, call()))?;
         let offer = RingOffer::new(&element, ring, capacity, (committed.signal, committed.base));
@@ -260,29 +259,26 @@ impl ChannelReceiver {
     pub fn retire(mut self, memory: Option<KeptMemory>) {
         self.kept = memory.or(self.kept.take());
         let worker = self.end.worker().clone();
-        if panicking() {
-            let progress = self.end.context.progress.clone();
-            progress.channels.keep(Retired::new(self.committed, self.bytes, self.kept));
-            return;
-        }
-        if worker.check_alive().is_err() {
-            return;
-        }
         let context = self.end.context.clone();
-        match self.drop_end() {
-            Ok(false) => Deferred::add(&context, Box::new(self)),
-            // An error says that the job is over, or the sender's rank has gone.
-            Ok(true) | Err(_) => {
-                context
-                    .progress
-                    .channels
-                    .retire(&worker, Retired::new(self.committed, self.bytes, self.kept));
+        if !panicking() {
+            if worker.check_alive().is_err() {
+                return;
             }
+            // An error says that the job is over, or the sender's rank has gone.
+            if let Ok(false) = self.drop_end() {
+                EarlyDrop::add(&context, Box::new(self));
+                return;
+            }
+        }
+        let channels = &context.progress.channels;
+        channels.keep([DroppedEnd::new(self.committed, self.bytes, self.kept)]);
+        if !panicking() {
+            let _ = channels.sweep(&worker); // fails never
         }
     }
 }
 
-impl DeferredEnd for ChannelReceiver {
+impl EarlyEnd for ChannelReceiver {
     fn can_end(&self) -> bool {
         self.committed.read(self.end.worker()) >= 2
     }

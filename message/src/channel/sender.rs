@@ -1,10 +1,9 @@
 //! The sending end of a channel.
 
 use super::counter::{OwnCounter, PeerCounter, not_made};
-use super::deferred::Deferred;
+use super::early_drop::EarlyDrop;
 use super::handshake::{Accept, RingOffer};
-use super::retired::Retired;
-use super::{ChannelElement, End};
+use super::{ChannelElement, DroppedEnd, End};
 use crate::buffer::MessageBuffer;
 use crate::context::Context;
 use crate::request::PendingRecv;
@@ -66,7 +65,7 @@ impl ChannelSender {
     ) -> Result<ChannelSender> {
         let end = End::new(context, (to, "to"), slot, element, limit)?;
         let worker = end.worker();
-        context.progress.channels.sweep(worker);
+        context.progress.channels.sweep(worker)?;
         let call = || end.call("channel_to");
         let buffer = RevocableBuffer::zeroed(size_of::<RingOffer>());
         let into = || MessageBuffer::Unregistered(buffer.clone());
@@ -297,16 +296,17 @@ impl ChannelSender {
         let (context, bytes) = (self.end.context.clone(), self.bytes);
         let closed = self.close();
         if let Ok(false) = closed {
-            Deferred::add(&context, Box::new(self));
+            EarlyDrop::add(&context, Box::new(self));
             return Ok(());
         }
         // Also if the handshake has failed: the receiver is gone, or it was told of the types that differ.
-        context.progress.channels.retire(&worker, Retired::new(self.released, bytes, None));
+        let end = DroppedEnd::new(self.released, bytes, None);
+        context.progress.channels.free(&worker, [end])?;
         closed.map(drop)
     }
 }
 
-impl super::deferred::DeferredEnd for ChannelSender {
+impl super::early_drop::EarlyEnd for ChannelSender {
     fn can_end(&self) -> bool {
         matches!(&self.stage, Stage::Offered(offer, _) if offer.is_decided_now())
     }

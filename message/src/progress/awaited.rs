@@ -5,9 +5,9 @@
 //! Conditions are looked at without the lock, because that may call the fabric.
 
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use tasuki_core::base::sync::{AtomicUsize, Ordering};
 use tasuki_core::engine::{Awaited, Condition, Worker};
 
 /// A list that is on the stack if it is short: most ranks await few conditions at a time.

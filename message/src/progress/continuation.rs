@@ -1,9 +1,9 @@
 //! Continuations: work that any waiting call of the rank does when certain signals of the rank have reached a value.
 
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
+use tasuki_core::base::sync::{AtomicBool, AtomicUsize, Ordering};
 
 /// Work to do when certain signals of this rank have reached a value.
 pub trait Continuation: Send + Sync + Debug {

@@ -2,7 +2,8 @@
 //! them.
 
 use crate::buffered::budget::BufferedSends;
-use crate::channel::Channels;
+use crate::channel::DroppedEnd;
+use crate::deferred_free::DeferredFree;
 use crate::progress::awaited::AwaitedConditions;
 use crate::progress::continuation::{Continuation, Continuations};
 use crate::progress::drain;
@@ -14,13 +15,13 @@ use crate::progress::waker_thread;
 use crate::progress::watch_state::WatchState;
 use crate::protocol::outcome::Outcome;
 use crate::protocol::ring::Rings;
-use crate::receive_queue::{Offers, RetiredQueues};
+use crate::receive_queue::{DroppedQueue, Offers};
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::bank_state::BanksOfRank;
-use crate::slot::retired::RetiredEntries;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::slot::directory::EndedEntry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use tasuki_core::base::sync::{AtomicBool, AtomicUsize, Ordering};
 use tasuki_core::base::{Cause, Error, Result};
 use tasuki_core::engine::{Agent, Awaited, Effort, TryLock, WaitEvent, Worker};
 use tasuki_core::node::node_state::UnderWay;
@@ -64,7 +65,7 @@ pub struct ProgressEngine {
     count: AtomicUsize,
     /// What the banks of all contexts of the rank share.
     pub(crate) banks: Arc<BanksOfRank>,
-    pub(crate) retired: RetiredEntries,
+    pub(crate) ended_entries: DeferredFree<EndedEntry>,
     pub(crate) queue: Arc<Mutex<PendingOps>>,
     /// Taken while a thread steps messages.
     running: TryLock,
@@ -80,8 +81,8 @@ pub struct ProgressEngine {
     serves: AtomicBool,
     pub(crate) poll_spin: PollSpin,
     pub(crate) offers: Offers,
-    pub(crate) retired_queues: Arc<RetiredQueues>,
-    pub(crate) channels: Channels,
+    pub(crate) receive_queues: Arc<DeferredFree<DroppedQueue>>,
+    pub(crate) channels: DeferredFree<DroppedEnd>,
 }
 
 impl ProgressEngine {

@@ -5,7 +5,7 @@ use crate::progress::operation::MessageOp;
 use crate::slot::bank::{SlotBank, SlotIndex};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use tasuki_core::base::sync::Ordering::Relaxed;
 
 /// A slot of a bank. Holds the bank's address; the queued operations keep the bank alive.
 type SlotKey = (usize, SlotIndex);

@@ -1,7 +1,7 @@
 //! The short spin of a task's poll before it registers its waker. A message that comes within some microseconds is then
 //! received without a thread switch, which costs some 10 us.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use tasuki_core::base::sync::{AtomicBool, AtomicU32, Ordering};
 use tasuki_core::engine::Worker;
 
 /// How long a poll spins. A message on the way needs 1 to 2 us; a wake of the task by a thread that is awake costs more

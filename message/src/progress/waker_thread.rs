@@ -6,9 +6,9 @@
 use crate::progress::engine::ProgressEngine;
 use crate::progress::operation::MessageOp;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tasuki_core::base::sync::Ordering;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::{Condition, Deadline, WaitEvent, Worker, describe_awaited};
 use tasuki_core::node::node_state::RankStage;

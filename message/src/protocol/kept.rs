@@ -11,8 +11,8 @@ use crate::protocol::fit::misfit;
 use crate::protocol::outcome::{Done, Outcome};
 use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use tasuki_core::base::sync::{AtomicUsize, Ordering};
 use tasuki_core::base::{Cause, Rank, ValueKind};
 use tasuki_core::engine::WaitEvent;
 

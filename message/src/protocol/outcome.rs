@@ -1,7 +1,7 @@
 //! How a message has ended.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use tasuki_core::base::sync::{AtomicU8, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, ValueKind};
 
 /// The outcome of a message.

@@ -14,8 +14,8 @@ use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding::{self, Data, SHORT_MAX};
 use crate::strided::ValueView;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use tasuki_core::base::ValueKind;
+use tasuki_core::base::sync::Ordering::{Acquire, Relaxed};
 use tasuki_core::engine::Started;
 use tasuki_core::segment::GlobalAddress;
 

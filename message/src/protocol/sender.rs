@@ -26,7 +26,7 @@ use crate::protocol::state_machine::{Awaits, StepResult};
 use crate::slot::bank::{ANY, SlotBank, SlotIndex, pack};
 use crate::slot::encoding::{self, Claim, Posting, SHORT_MAX};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use tasuki_core::base::sync::Ordering::Relaxed;
 use tasuki_core::base::{Cause, ValueKind};
 use tasuki_core::engine::{CachePolicy, Started, Worker};
 use tasuki_core::fabric::{Atomic, AtomicKind, Refused, SLOT_PAYLOAD, Width};

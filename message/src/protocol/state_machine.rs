@@ -7,8 +7,8 @@ use crate::protocol::ring::Rings;
 use crate::protocol::sender::SendProtocol;
 use crate::slot::bank::{SlotBank, SlotIndex};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use tasuki_core::base::ValueKind;
+use tasuki_core::base::sync::{AtomicU8, Ordering};
 use tasuki_core::engine::Worker;
 
 /// The result of a step.

@@ -6,14 +6,14 @@
 //! | areas of the buffers, and after them a description of the queue | local memory of the receiver |
 //! | counters of a share of the buffers | a [table](crate::receive_queue::counters) in the arena of any rank |
 
+use crate::deferred_free::{Deferred, DeferredFree};
 use crate::receive_queue::counters::{self, Counters, KEYS_FROM};
 use crate::receive_queue::layout::empty_word;
-use crate::receive_queue::retired::{RetiredQueue, RetiredQueues};
 use crate::slot::arena::{self, LINES};
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::sync::{Ordering, RealAtomicU64};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::{SlotWord, SlotWrite, Slots};
@@ -183,7 +183,7 @@ impl QueueLines {
 #[derive(Debug)]
 pub(crate) struct QueueMemory {
     worker: Arc<Worker>,
-    retired: Arc<RetiredQueues>,
+    all: Arc<DeferredFree<DroppedQueue>>,
     pub(crate) description: Description,
     pub(crate) address: ReceiveQueueAddress,
     units: Vec<u32>,
@@ -191,18 +191,45 @@ pub(crate) struct QueueMemory {
     bytes: u64,
 }
 
+/// A dropped queue that senders may have open.
+#[derive(Debug)]
+pub(crate) struct DroppedQueue {
+    shares: Vec<QueueShare>,
+    units: Vec<u32>,
+    /// The offset of its local memory.
+    local: u64,
+    /// Bytes of that memory and of the units.
+    bytes: u64,
+}
+
+impl Deferred for DroppedQueue {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn try_free(&self, worker: &Worker) -> Result<bool> {
+        let senders = self.shares.iter().map(|share| share.counters(worker).senders());
+        if senders.sum::<Result<u64>>()? != 0 {
+            return Ok(false);
+        }
+        self.shares.iter().try_for_each(|share| share.counters(worker).free())?;
+        self.units.iter().try_for_each(|&unit| arena::give_back(worker, worker.rank(), unit))?;
+        worker.registry().free(self.local).map(|()| true)
+    }
+}
+
 /// Numbers of the queues of this process.
-static KEYS: AtomicU64 = AtomicU64::new(KEYS_FROM);
+static KEYS: RealAtomicU64 = RealAtomicU64::new(KEYS_FROM);
 
 impl QueueMemory {
     /// Makes the memory of a queue.
     pub(crate) fn new(
         worker: &Arc<Worker>,
-        retired: &Arc<RetiredQueues>,
+        all: &Arc<DeferredFree<DroppedQueue>>,
         options: &ReceiveQueueOptions,
     ) -> Result<QueueMemory> {
         let ReceiveQueueOptions { slots, bytes_per_slot, counters, first_ticket } = options;
-        retired.free(worker)?;
+        all.sweep(worker)?;
         let shares = counters.len();
         if shares == 0 || shares > SHARES_MAX || *slots < shares || *slots as u64 > SLOTS_MAX {
             let text = format!(
@@ -234,14 +261,14 @@ impl QueueMemory {
         // From here on, dropping it frees what was taken.
         let mut memory = QueueMemory {
             worker: worker.clone(),
-            retired: retired.clone(),
+            all: all.clone(),
             description: Description { key, bytes_per_slot, area, shares: Vec::new(), lines: Vec::new() },
             address: ReceiveQueueAddress { description: description_at.bits(), key },
             units: Vec::new(),
             local,
             bytes: bytes + units as u64 * arena::UNIT,
         };
-        retired.count(memory.bytes);
+        all.add_bytes(memory.bytes);
         for _ in 0..units {
             let unit = arena::take(worker, worker.rank())?;
             memory.units.push(unit);
@@ -291,14 +318,13 @@ impl Drop for QueueMemory {
         // Fails only if the job is over, which frees everything.
         if self.description.shares.iter().try_for_each(dropped).is_ok() {
             let (shares, units) = (&mut self.description.shares, &mut self.units);
-            let retired = RetiredQueue {
+            let queue = DroppedQueue {
                 shares: std::mem::take(shares),
                 units: std::mem::take(units),
                 local: self.local,
                 bytes: self.bytes,
             };
-            self.retired.add(retired);
-            let _ = self.retired.free(&self.worker);
+            let _ = self.all.free(&self.worker, [queue]);
         }
     }
 }

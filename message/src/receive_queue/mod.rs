@@ -50,17 +50,16 @@ mod layout;
 mod memory;
 mod offer;
 mod receiver;
-mod retired;
 mod sender;
 mod side_store;
 mod tickets;
 mod void_ticket;
 
 pub use any_source::AnyLook;
+pub(crate) use memory::DroppedQueue;
 pub use memory::ReceiveQueueAddress;
 pub(crate) use offer::Offers;
 pub use receiver::{Arrival, ReceiveQueue, TakenMessage, Wanted};
-pub(crate) use retired::RetiredQueues;
 pub use sender::ReceiveQueueSender;
 
 #[doc(hidden)]

@@ -11,7 +11,7 @@ use crate::receive_queue::offer;
 use crate::receive_queue::side_store::{SideStore, StoredMessage, precedes};
 use crate::receive_queue::tickets::ReceiverTickets;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::sync::{AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Error, Rank, Result, ValueKind};
 use tasuki_core::engine::{Condition, OneOf, WaitEvent, Worker};
 use tasuki_core::fabric::SLOT_PAYLOAD;
@@ -146,7 +146,7 @@ impl ReceiveQueue {
         progress: &ProgressEngine,
         options: &ReceiveQueueOptions,
     ) -> Result<ReceiveQueue> {
-        let memory = QueueMemory::new(worker, &progress.retired_queues, options)?;
+        let memory = QueueMemory::new(worker, &progress.receive_queues, options)?;
         let reader = QueueReader::new(worker, memory.description.clone(), options.first_ticket)?;
         Ok(ReceiveQueue { reader, memory })
     }

@@ -10,9 +10,9 @@ use crate::progress::engine::ProgressEngine;
 use crate::receive_queue::layout::Header;
 use crate::receive_queue::sender::QueueAccess;
 use crate::receive_queue::tickets::{SenderTickets, TicketMemory};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use tasuki_core::base::Result;
+use tasuki_core::base::sync::{AtomicBool, AtomicU64, Ordering};
 use tasuki_core::engine::{Deadline, Worker};
 
 /// How long a rank waits between two looks whether the buffer is free, in ns.

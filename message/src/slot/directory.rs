@@ -7,7 +7,7 @@
 //! While an entry is in a list, only two of its words change: the word described in `ref_count.rs`, and the number of
 //! the next entry. No rank ever waits for another rank here.
 //!
-//! When a context has ended on both ranks, the lower rank takes the entry out of its list ([`retire`]), and any rank
+//! When a context has ended on both ranks, the lower rank takes the entry out of its list ([`EndedEntry`]), and any rank
 //! can use the entry for another bank. `entry_list.rs` explains why a rank that is searching meanwhile still gets a
 //! correct result.
 //!
@@ -25,6 +25,7 @@
 //! | 24-27 | the next older entry of the list, or the next free entry; 0 for none |
 //! | 28-31 | nothing |
 
+use crate::deferred_free::Deferred;
 use crate::slot::arena::{self, at, atomic8};
 use crate::slot::entry_list::{self, Head, ListMemory};
 use crate::slot::ref_count::{self, RefCount, RefCountMemory, Side};
@@ -128,16 +129,24 @@ pub(crate) fn read_generation(word: u64) -> u32 {
     RefCount::of(word).generation
 }
 
-/// Frees the entry of a bank whose context has ended on both ranks, if both have closed it. Returns false if the peer
-/// has not closed it yet. Only for the lower of the two ranks, one thread at a time.
-pub(crate) fn retire(worker: &Worker, peer: Rank, entry: u32) -> Result<bool> {
-    let pair = RankPair::with(worker, peer);
-    let place = pair.entry_ref(entry);
-    if RefCount::of(place.read()?).is_open() {
-        return Ok(false);
+/// The entry of a bank that this rank, the lower one of its pair, needs no more because the context has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EndedEntry {
+    pub(crate) peer: Rank,
+    pub(crate) entry: u32,
+}
+
+impl Deferred for EndedEntry {
+    /// Takes it out of its list, if the peer has closed the bank, too.
+    fn try_free(&self, worker: &Worker) -> Result<bool> {
+        let pair = RankPair::with(worker, self.peer);
+        let place = pair.entry_ref(self.entry);
+        if RefCount::of(place.read()?).is_open() {
+            return Ok(false);
+        }
+        let key = place.contents()?.key;
+        entry_list::remove(&pair.list_of(key), self.entry).map(|()| true)
     }
-    let key = place.contents()?.key;
-    entry_list::remove(&pair.list_of(key), entry).map(|()| true)
 }
 
 /// A list of the directory of a pair's lower rank.

@@ -6,7 +6,6 @@
 //! entry_list the lists of the directory
 //! bank       64 slots of a pair of ranks               bank_state  whether this rank has a bank open, and where
 //! open_close opens, closes and reopens banks           ref_count   which ranks have a bank open, in one word
-//! retired    directory entries of ended contexts
 //! ```
 
 pub(crate) mod arena;
@@ -17,7 +16,6 @@ pub(crate) mod encoding;
 pub(crate) mod entry_list;
 mod open_close;
 mod ref_count;
-pub(crate) mod retired;
 pub(crate) mod state;
 
 pub use encoding::SHORT_MAX;

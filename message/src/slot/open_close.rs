@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::preposted::PREPOSTED_SLOTS;
 use crate::protocol::late_match::SlotReleased;
 use crate::slot::bank::{SLOTS, SlotBank, SlotIndex, bank_number};
-use crate::slot::retired::RetiredEntry;
+use crate::slot::directory::EndedEntry;
 use crate::slot::state::{OccupyError, SlotState};
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
@@ -90,13 +90,10 @@ impl Context {
                 released => released?,
             }
         }
-        self.progress.retired.add(
-            banks
-                .iter()
-                .filter(|bank| bank.peer >= self.worker.rank())
-                .map(|bank| RetiredEntry { peer: bank.peer, entry: bank.bank_state().entry() }),
-        );
-        self.progress.retired.retire(&self.worker)
+        let of_lower = banks.iter().filter(|bank| bank.peer >= self.worker.rank());
+        let entries = of_lower.map(|bank| EndedEntry { peer: bank.peer, entry: bank.bank_state().entry() });
+        // A bank that was never opened has entry 0.
+        self.progress.ended_entries.free(&self.worker, entries.filter(|ended| ended.entry != 0))
     }
 
     /// Opens a bank and its pair's first bank, if they are not open.

@@ -45,9 +45,9 @@ use crate::request::{Request, future_by_request};
 use crate::{Command, Error, GlobalPtr, Job, Pod, Queue, Rank, Result, Signal};
 use countup::Counter;
 use rendezvous::MatchLists;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{self, Poll};
 use tasuki_core::base::Cause;
+use tasuki_core::base::sync::{AtomicU64, Ordering};
 use tasuki_core::engine::{Awaited, AwaitedCondition, Condition};
 
 /// Transfers of a rank that may be in flight at a time; one more waits for the oldest.

@@ -219,8 +219,8 @@ fn run<T: Send>(
 mod tests {
     use super::*;
     use crate::{Rank, sim};
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use tasuki_core::base::Cause;
+    use tasuki_core::base::sync::{AtomicUsize, Ordering};
 
     #[test]
     fn keep_trace_returns_the_trace() {

@@ -15,7 +15,8 @@ use code::{
     examples, lints, root_types, schedule_names, silenced, sync_pairs, sync_table, type_names, unsafe_code,
 };
 use layering::{
-    bench_reach, dependency_edges, file_cycles, knows_no_collective, layers, libc_home, test_targets,
+    atomics_home, bench_reach, dependency_edges, file_cycles, knows_no_collective, layers, libc_home,
+    test_targets,
 };
 use text::{commented_out, doc_paths, heads, length, names, retired_words, unfinished_marks};
 
@@ -42,6 +43,7 @@ const RULES: &[Rule] = &[
     Rule::new("layers", layers::check),
     Rule::new("file_cycles", file_cycles::check),
     Rule::new("libc_home", libc_home::check),
+    Rule::new("atomics_home", atomics_home::check),
     Rule::new("knows_no_collective", knows_no_collective::check),
     Rule::new("bench_reach", bench_reach::check),
     Rule::new("test_targets", test_targets::check),

@@ -21,7 +21,7 @@ use crate::failure::monitor::{FailureMonitor, MonitorProbe};
 use crate::group::Group;
 use crate::plan::setup::layout::PlanAddress;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::sync::{AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::{WaitProbe, Worker};
 use tasuki_core::fabric::{DirectCell, Fabric, SignalCell, SignalLine};

@@ -3,22 +3,25 @@
 //! A start is complete for a member when its results are there and its inputs may be changed. Other members may still
 //! read from the plan's buffers in its memory, or forward data through them. So a member that leaves first publishes
 //! the number of its starts ([`departed`](crate::plan::end::departed)), because others may wait for more starts. Then
-//! it waits until all its starts have run, and enters a dissemination barrier of all members. It is gone when the
-//! barrier is complete. Each round of the barrier begins when the previous round is complete. A member that has died,
-//! or is gone without having entered the barrier, ends it.
+//! it waits until all its starts have run, and takes part in one instance of the [stages](crate::dissemination) of a
+//! fuzzy barrier. It is gone when the instance is complete. It raises the signal of a stage itself when the stage
+//! before is complete, and needs no command for that. A member that has died, or is gone without having taken part,
+//! ends it.
+//!
+//! No other barrier does this: ranks outside the communicator do not leave, so it is not one of the job; and a message
+//! of a collective call does not reach a rank that is leaving.
 
-use crate::dissemination::Dissemination;
+use crate::dissemination::{Dissemination, DisseminationArrival};
 use crate::plan::registry::Plans;
 use crate::plan::state::PlanState;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
-use tasuki_core::base::{Rank, Result};
+use tasuki_core::base::Result;
+use tasuki_core::base::sync::{AtomicBool, AtomicUsize, Ordering};
 use tasuki_core::engine::{WaitEvent, Worker};
 use tasuki_core::fabric::Fabric;
-use tasuki_core::node::node_state::RankStage;
 use tasuki_message::FinalizeHook;
 
-/// The barrier in which the members of a communicator that have made plans leave together.
+/// How the members of a communicator that have made plans leave together.
 #[derive(Debug)]
 pub(crate) struct PlanShutdown {
     plans: Plans,
@@ -26,8 +29,8 @@ pub(crate) struct PlanShutdown {
     fabric: Arc<dyn Fabric>,
     /// True once this member has waited for its starts to run.
     is_quiescent: AtomicBool,
-    /// Number of rounds in which this member has notified its partner.
-    notified: Arc<AtomicUsize>,
+    /// Number of stages in which this member has notified its partner.
+    notified: AtomicUsize,
     /// True once all members have dropped the communicator and its plans.
     is_freed: Arc<AtomicBool>,
 }
@@ -45,7 +48,7 @@ impl PlanShutdown {
             stages: Arc::new(stages),
             fabric: worker.shared_fabric().clone(),
             is_quiescent: AtomicBool::new(false),
-            notified: Arc::default(),
+            notified: AtomicUsize::default(),
         }
     }
 
@@ -61,41 +64,19 @@ impl PlanShutdown {
         outcomes.into_iter().collect()
     }
 
-    /// Notifies the partners of all rounds that may begin. Returns true if all rounds are complete.
+    /// Notifies the partners of all stages that may begin. Returns true if all stages are complete.
     fn notify_partners(&self, worker: &Worker) -> Result<bool> {
         loop {
             let notified = self.notified.load(Ordering::Relaxed);
-            if notified == self.stages.len() {
-                return Ok(self.stages.have_reached(worker, 1));
-            }
-            if notified > 0 && !self.stages.is_notified(&*self.fabric, notified - 1) {
+            if self.stages.missing_before(notified, &*self.fabric, 1).is_some() {
                 return Ok(false);
+            }
+            if notified == self.stages.len() {
+                return Ok(true);
             }
             self.notified.store(notified + 1, Ordering::Relaxed);
             self.stages.notify_partner(worker, notified)?;
         }
-    }
-}
-
-/// The event that a member can continue its shutdown.
-#[derive(Debug)]
-struct ShutdownRound {
-    stages: Arc<Dissemination>,
-    fabric: Arc<dyn Fabric>,
-    notified: Arc<AtomicUsize>,
-}
-
-impl WaitEvent for ShutdownRound {
-    fn happened(&self) -> bool {
-        let notified = self.notified.load(Ordering::Relaxed);
-        if notified < self.stages.len() {
-            return notified == 0 || self.stages.is_notified(&*self.fabric, notified - 1);
-        }
-        self.stages.missing_partner(&*self.fabric).is_none()
-    }
-
-    fn impossible_after(&self) -> Option<(Rank, RankStage)> {
-        Some((self.stages.missing_partner(&*self.fabric)?, RankStage::Left))
     }
 }
 
@@ -119,8 +100,9 @@ impl FinalizeHook for PlanShutdown {
     }
 
     fn next_event(&self) -> Option<Arc<dyn WaitEvent>> {
-        let (stages, fabric, notified) = (self.stages.clone(), self.fabric.clone(), self.notified.clone());
-        Some(Arc::new(ShutdownRound { stages, fabric, notified }))
+        let (stages, fabric) = (self.stages.clone(), self.fabric.clone());
+        let until = self.notified.load(Ordering::Relaxed);
+        Some(Arc::new(DisseminationArrival { stages, fabric, instance: 1, until }))
     }
 
     fn finalize(&self, _worker: &Worker) -> Result<()> {

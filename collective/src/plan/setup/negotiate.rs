@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use tasuki_core::base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result, ValueKind};
 use tasuki_core::engine::executor::{EXPOSED_BYTES, Execution};
 use tasuki_core::engine::{BufferView, CachePolicy, Worker};
@@ -121,7 +121,7 @@ impl PlanRegistry {
         let draft = PlanDraft::new(self, part, data);
         let (fingerprint, combined) = (fingerprint(schedule, of, &kind), combined_by(&kind));
         let base = draft.as_ref().map_or(PlanAddress::zeroed(), |draft| draft.own.base);
-        // The list of deferred frees needs the same order on all members.
+        // The list of agreed frees needs the same order on all members.
         let is_in_order = !matches!(kind, PlanKind::NonblockingCalls(_));
         let done = if is_in_order { self.lock().word() } else { 0 };
         let plan_shutdown = self.name_shutdown_signal().map_err(fault)?;

@@ -1,5 +1,6 @@
 //! The thread of each rank but rank 0 that watches rank 0, which watches all others.
 
+use crate::base::sync::{AtomicBool, Ordering};
 use crate::base::{Error, Rank, Result};
 use crate::bootstrap::rendezvous_client::LauncherConnection;
 use crate::node::node_state::NodeState;
@@ -10,7 +11,6 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A handle of the thread, which ends when this is dropped.
 #[derive(Debug)]

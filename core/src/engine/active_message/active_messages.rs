@@ -5,6 +5,7 @@ use super::deferred_list::{DeferredList, DeferredPost};
 use super::failed_calls::FailedCalls;
 use super::handler_table::HandlerTable;
 use super::reply_lines::ReplyLines;
+use crate::base::sync::{AtomicU32, Ordering};
 use crate::base::{Cause, Rank};
 use crate::engine::RevocableBuffer;
 use crate::engine::command_queue::{LocalQueue, QueueName};
@@ -15,7 +16,6 @@ use crate::queue::encoding::EncodedCommand;
 use crate::queue::handler_call::{Args, BlockBytes, Call, ReplyAddress};
 use crate::queue::inline_data::Inline;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The handlers of a rank, its call queues and its reply lines.

@@ -5,6 +5,7 @@ use super::block_pool::Purpose;
 use super::deferred_list::{DeferredList, DeferredPost};
 use super::handler_table::{Handler, HandlerEntry};
 use crate::base::log::Level as LogLevel;
+use crate::base::sync::{Ordering, fence};
 use crate::base::{Cause, Rank, panic_message};
 use crate::engine::command_queue::ResolvedQueue;
 use crate::engine::worker::Worker;
@@ -17,7 +18,6 @@ use crate::queue::ring::LINE_WORDS;
 use crate::segment::GlobalAddress;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{Ordering, fence};
 
 /// Handlers that a thread runs in a row before it checks what it waits for.
 const RUNS_MAX: usize = 32;

@@ -1,12 +1,12 @@
 //! The end of all calls that a rank has posted.
 
 use super::request::{PendingCall, WhenFull};
+use crate::base::sync::Ordering;
 use crate::base::{Cause, Rank, Result};
 use crate::engine::worker::Worker;
 use crate::queue::handler_call::{Args, FLUSH};
 use crate::queue::inline_data::Inline;
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 
 /// Most flushes that a rank waits for at a time. Other threads of the rank need reply lines, too.
 const FLUSHES_MAX: usize = 64;

@@ -6,11 +6,11 @@ use super::deferred_list::DeferredList;
 use super::failed_calls::FailedCalls;
 use super::handler_table::{HandlerTable, NO_HANDLERS};
 use super::reply_lines::ReplyLines;
+use crate::base::sync::AtomicU32;
 use crate::base::{Error, Result};
 use crate::engine::sync::try_lock::TryLock;
 use crate::engine::worker::Worker;
 use crate::queue::layout;
-use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 /// Lines of each call queue.

@@ -7,6 +7,7 @@ use super::offload::inbox::Inbox;
 use super::offload::offloaded_command::{OffloadedCommand, ReturnSignal};
 use super::queue_name::QueueName;
 use super::run::long_action::LongAction;
+use crate::base::sync::{AtomicBool, AtomicU32, Ordering};
 use crate::base::{Cause, IdMap, Rank};
 use crate::engine::sync::try_lock::TryLock;
 use crate::engine::sync::work_queue::WorkQueue;
@@ -16,7 +17,6 @@ use crate::queue::command::Command;
 use crate::queue::layout::QueueInfo;
 use crate::segment::GlobalAddress;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The command queues of a rank: its own, and what it knows of those of other ranks.

@@ -7,6 +7,7 @@ use super::lookup::ResolvedQueue;
 use super::queue_name::QueueName;
 use super::run::ready_list::ReadyList;
 use crate::base::error_hint::QUEUES_OF_RANK;
+use crate::base::sync::Ordering;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::engine::worker::Worker;
 use crate::fabric::{Atomic, AtomicKind, Poison, Width};
@@ -18,7 +19,6 @@ use crate::queue::ring::CLOSED;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::QUEUES_MAX;
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 /// How often a panicking thread tries to get the lease of a queue that it drops.

@@ -3,6 +3,7 @@
 use super::local_queue::LocalQueue;
 use super::lookup::ResolvedQueue;
 use super::queue_name::QueueName;
+use crate::base::sync::{Ordering, fence};
 use crate::base::{Cause, Rank, error_hint};
 use crate::engine::worker::Worker;
 use crate::node::park::WakeMode;
@@ -13,7 +14,6 @@ use crate::queue::handler_call::ReceivedCall;
 use crate::queue::layout::{CALLS, Queue};
 use crate::queue::ring::RingWriters;
 use crate::segment::GlobalAddress;
-use std::sync::atomic::{Ordering, fence};
 
 impl Worker {
     /// Posts commands to a queue of this rank: all of them, at consecutive positions, or none. Returns the position of

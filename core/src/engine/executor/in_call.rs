@@ -13,13 +13,13 @@ use super::pieces::PieceLengths;
 use super::resolved::{ResolvedAction, ResolvedFlag, ResolvedStep, ResolvedWait, WaitState};
 use super::start_tags::{SeenSignal, Tags};
 use super::step::{PerStart, StepSpec};
+use crate::base::sync::Ordering;
 use crate::base::{Cause, Rank, Result};
 use crate::engine::worker::Worker;
 use crate::fabric::{DirectCell, DirectLine, SignalLine};
 use crate::node::park::WakeMode;
 use crate::segment::GlobalAddress;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 
 /// What a call does when the action of a step is done.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use super::kernel_copy::KernelCopy;
 use super::operand::ResolvedOperand;
 use super::start_tags::{SeenSignal, TAGS, Tags};
 use super::step::{FlagSpec, Operand, PerStart, StepAction, WaitSpec};
+use crate::base::sync::Ordering;
 use crate::base::{Cause, Rank};
 use crate::engine::sync::inline_flag::InlineFlag;
 use crate::engine::wait::condition::Condition;
@@ -13,7 +14,6 @@ use crate::engine::worker::Worker;
 use crate::fabric::{DirectCell, SignalCell, certainly_reached};
 use crate::segment::GlobalAddress;
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
 
 /// A step. `E` is what its driver does when the action is done: which signals it raises, and how.
 #[derive(Debug)]

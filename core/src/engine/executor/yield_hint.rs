@@ -1,6 +1,6 @@
 //! A hint of a rank that another one can use its processor now: see `step_wait.rs`.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::base::sync::{AtomicBool, Ordering};
 
 /// Set when a call of this rank has ended by providing data; cleared by its next wait on a shared processor. It is
 /// only a hint: if several threads change it at the same time, nothing is lost.

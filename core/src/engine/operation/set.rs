@@ -6,13 +6,13 @@
 //! Numbers and counts are read without the lock. A thread that learned of an operation from the issuing thread finds it
 //! counted. It may learn of others late, as if it had read the counts a moment sooner.
 
+use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{Cause, Error, Rank};
 use crate::engine::operation::fabric_step::FabricStep;
 use crate::engine::operation::kind::Operation;
 use crate::engine::operation::order::Order;
 use crate::engine::operation::table::{KeepAlive, NewOperation, OperationTable, StepResult};
 use crate::fabric::{Capabilities, Limits};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Most operations of a rank that may be unfinished; the next one waits for room.

@@ -7,7 +7,7 @@
 //! (`SYNC revocable-leave`).
 
 use crate::base::Cause;
-use crate::base::sync::{AtomicU32, Ordering};
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::base::{planted, relaxed_if_planted};
 use crate::engine::Local;
 use crate::engine::sync::strided_view::{StrideLayout, StridedView};
@@ -16,7 +16,6 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 const REVOKED: u32 = 1 << 31;
 

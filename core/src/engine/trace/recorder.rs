@@ -9,9 +9,9 @@
 use super::event::{EventKind, TraceEvent, WORDS};
 use super::rank_file::{RankTrace, part_file};
 use crate::base::Rank;
+use crate::base::sync::{AtomicU64, Ordering, RealAtomicU64, fence};
 use std::cell::Cell;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 
@@ -92,7 +92,7 @@ thread_local! {
 impl Recorder {
     /// Creates a recorder for `rank` of `size`; called by the thread of its program. Takes 136 bytes for each event.
     pub fn new(to: &TraceTo, rank: Rank, size: usize, is_virtual: bool) -> Recorder {
-        static RECORDERS_CREATED: AtomicU64 = AtomicU64::new(1);
+        static RECORDERS_CREATED: RealAtomicU64 = RealAtomicU64::new(1);
         let recorder = Recorder {
             // The program may change its working directory.
             file: std::path::absolute(&to.file).unwrap_or_else(|_| to.file.clone()),

@@ -5,9 +5,9 @@
 //! [`WaitProbe`](super::probe::WaitProbe) that it has selected whether its own wait has failed. A rank whose alarm was
 //! never raised pays one load in each round of a long wait.
 
+use crate::base::sync::{AtomicU64, Ordering};
 use crate::fabric::{Fabric, SignalCell};
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// What a rank does when its alarm was raised.

@@ -313,7 +313,7 @@ impl WaitEvent for AnyAwaited {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use crate::base::sync::{AtomicU32, Ordering};
 
     #[test]
     fn a_wake_of_another_thread_ends_the_wait() {

@@ -1,11 +1,11 @@
 //! The time limits of a rank's calls: who sets them, and when the call of this thread ends.
 
 use crate::base::Cause;
+use crate::base::sync::Ordering;
 use crate::engine::wait::deadline::{
     BY_DEFAULT, Deadline, Limit, LimitGuard, NO_CALL, NO_LIMIT, NOT_WAITED, OF_HANDLE, nanoseconds,
 };
 use crate::engine::worker::Worker;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Worker {

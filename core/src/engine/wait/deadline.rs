@@ -4,8 +4,8 @@
 //! may be deep inside a call, below the steps of a collective. So the deadline belongs to the thread for as long as its
 //! call lasts. Only waits look for it, where they read the clock anyway; a call that ends while it spins does not.
 
+use crate::base::sync::AtomicU64;
 use std::cell::Cell;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// When a wait gives up.

@@ -1,10 +1,10 @@
 //! The control of helpers: which ranks one works for, how it is ended, and which rank of the node starts one.
 
 use crate::base::Rank;
+use crate::base::sync::{AtomicBool, Ordering};
 use crate::engine::wait::condition::WaitEvent;
 use crate::node::node_state::{NodeState, RankStage};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The ranks that a helper works for.

@@ -2,6 +2,7 @@
 //! of a node, while they compute. It sleeps when there is nothing to do.
 
 use crate::base::Rank;
+use crate::base::sync::Ordering;
 use crate::engine::command_queue::QueuePoller;
 use crate::engine::wait::condition::{Condition, WaitEvent};
 use crate::engine::wait::deadline::Deadline;
@@ -9,7 +10,6 @@ use crate::engine::wait::helper_control::{HelperControl, HelperScope};
 use crate::engine::wait::platform::Pause;
 use crate::engine::worker::Worker;
 use crate::os::process;
-use std::sync::atomic::Ordering;
 
 /// The name of helper threads, which distinguishes them from threads of the program.
 pub const HELPER_THREAD: &str = "tasuki-helper";

@@ -14,6 +14,7 @@ pub(super) mod platform;
 pub(super) mod probe;
 mod progress;
 
+use crate::base::sync::Ordering;
 use crate::base::{Cause, Rank, Result};
 use crate::engine::command_queue::QueuePoller;
 use crate::engine::wait::condition::{Condition, OneOf, WaitEvent};
@@ -24,7 +25,6 @@ use crate::engine::worker::Worker;
 use crate::fabric::{SignalCell, certainly_reached, reached};
 use crate::node::node_state::{EndedBy, PublishedWait, RankStage, UnderWay};
 use crate::os::process;
-use std::sync::atomic::Ordering;
 
 /// Waits shorter than this are not published, because no reader could see them in time.
 const PUBLISH_AFTER_NS: u64 = 1_000_000;

@@ -3,6 +3,7 @@
 //! Several threads of a rank share its park line through its [`Waiters`](crate::node::waiters::Waiters).
 
 use crate::base::Rank;
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::engine::wait::condition::Condition;
 use crate::engine::wait::platform::{Pause, Platform};
 use crate::node::node_state::{NodeState, RankState};
@@ -12,7 +13,6 @@ use crate::os::futex::{self, Scope};
 use crate::os::membarrier::{self, FenceScope};
 use crate::os::{affinity, clock, process};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long to spin before the processor is offered to others. If each rank has a processor: longer than any hand-over

@@ -161,11 +161,12 @@ unsafe fn by_memmove(from: *const u8, to: *mut u8, len: usize) {
 /// As for [`copy`].
 #[cfg(any(miri, loom))]
 unsafe fn by_memmove(from: *const u8, to: *mut u8, len: usize) {
-    use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+    use crate::base::sync::{Ordering::Relaxed, RealAtomicU8};
     let one = |i: usize| {
         // SAFETY: `i` is less than `len`, and the caller promises that both ranges are mapped.
         unsafe {
-            (*to.add(i).cast::<AtomicU8>()).store((*from.add(i).cast::<AtomicU8>()).load(Relaxed), Relaxed)
+            (*to.add(i).cast::<RealAtomicU8>())
+                .store((*from.add(i).cast::<RealAtomicU8>()).load(Relaxed), Relaxed)
         }
     };
     if (from as usize) < to as usize { (0..len).rev().for_each(one) } else { (0..len).for_each(one) }

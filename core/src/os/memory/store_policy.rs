@@ -8,8 +8,8 @@
 #![allow(unsafe_code)]
 //! Unsafe: passes its caller's promise on to the two kinds of copy.
 
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::os::{clock, copy};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Copies of fewer bytes always use ordinary stores: there is too little to gain.
 pub const SHORT: usize = 2048;

@@ -2,8 +2,9 @@
 #![allow(unsafe_code)]
 //! Unsafe: the futex system call on words that are borrowed during the call.
 
+use crate::base::sync::AtomicU32;
 use crate::os::clock::timespec;
-use std::sync::atomic::AtomicU32;
+use std::ptr;
 use std::time::Duration;
 
 /// The processes whose threads may sleep on the word and wake it.
@@ -30,11 +31,11 @@ pub fn wait(word: &AtomicU32, expected: u32, limit: Duration, scope: Scope) {
     let limit = timespec(limit);
     let operation = libc::FUTEX_WAIT | scope.flag();
     // SAFETY: word and limit outlive the call, which only reads them.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, expected, &limit) };
+    unsafe { libc::syscall(libc::SYS_futex, ptr::from_ref(word), operation, expected, &limit) };
 }
 
 /// Wakes up to `count` threads that sleep on `word`.
 pub fn wake(word: &AtomicU32, count: i32, scope: Scope) {
     // SAFETY: word outlives the call, which uses only its address.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | scope.flag(), count) };
+    unsafe { libc::syscall(libc::SYS_futex, ptr::from_ref(word), libc::FUTEX_WAKE | scope.flag(), count) };
 }

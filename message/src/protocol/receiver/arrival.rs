@@ -7,7 +7,7 @@ use crate::protocol::ring_span::RingSpan;
 use crate::protocol::split_copy;
 use crate::slot::bank::{ANY, SlotBank, SlotIndex};
 use crate::slot::encoding::{self, CHUNKS_MAX, Claim, Data, SHORT_MAX};
-use std::sync::atomic::Ordering::Relaxed;
+use tasuki_core::base::sync::Ordering::Relaxed;
 use tasuki_core::base::{Cause, ValueKind};
 use tasuki_core::engine::{Started, Worker};
 use tasuki_core::fabric::Refused;

@@ -6,7 +6,7 @@ use crate::tree::{File, Finding, Tree};
 use std::collections::BTreeMap;
 
 const MARK: &str = "SYNC ";
-const OWN_TALK: &str = "xtask/";
+pub(super) const OWN_TALK: &str = "xtask/";
 
 pub(in crate::tidy) fn check(tree: &Tree) -> Vec<Finding> {
     let mut places: BTreeMap<&str, Vec<Finding>> = BTreeMap::new();
@@ -29,7 +29,7 @@ pub(super) fn names_of(tree: &Tree) -> BTreeMap<&str, (&File, usize)> {
 }
 
 /// The names in the comment of a line.
-fn names(line: &str) -> Vec<&str> {
+pub(super) fn names(line: &str) -> Vec<&str> {
     let comment = line_comment::of(line).unwrap_or_default();
     let behind_marks = comment.split(MARK).skip(1);
     behind_marks.map(leading_name).filter(|name| !name.is_empty()).collect()

@@ -1,5 +1,6 @@
 //! Rules about what may depend on what.
 
+pub(crate) mod atomics_home;
 pub(crate) mod bench_reach;
 pub(crate) mod dependency_edges;
 pub(crate) mod file_cycles;

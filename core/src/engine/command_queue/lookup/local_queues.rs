@@ -2,10 +2,10 @@
 #![allow(unsafe_code)]
 //! Unsafe: pointers to queues that the list keeps until it is dropped itself, also those that were removed from it.
 
+use crate::base::sync::{AtomicPtr, AtomicUsize, Ordering};
 use crate::engine::command_queue::local_queue::LocalQueue;
 use crate::segment::layout::QUEUES_MAX;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The queues of a rank, by number.

@@ -6,6 +6,7 @@ pub(super) mod cache;
 pub(super) mod local_queues;
 pub(super) mod resolved_queue;
 
+use crate::base::sync::Ordering;
 use crate::base::{Cause, Rank};
 use crate::engine::command_queue::command_queues::CommandQueues;
 use crate::engine::command_queue::local_queue::LocalQueue;
@@ -18,7 +19,6 @@ use crate::queue::layout::{self, Queue, QueueInfo};
 use crate::segment::GlobalAddress;
 use crate::segment::layout::is_signal;
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
 
 pub(in crate::engine::command_queue) use resolved_queue::Failure;
 pub(in crate::engine) use resolved_queue::ResolvedQueue;

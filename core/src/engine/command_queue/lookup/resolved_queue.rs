@@ -3,6 +3,7 @@
 //! Unsafe: pointers into system pieces that the fabric has mapped, and that stay mapped while it lives.
 
 use crate::base::Rank;
+use crate::base::sync::Ordering;
 use crate::fabric::{DirectCell, Fabric, Poison, SignalControl, certainly_reached};
 use crate::queue::command::{Command, Trigger};
 use crate::queue::directory::QueueDirectory;
@@ -13,7 +14,6 @@ use crate::segment::GlobalAddress;
 use crate::segment::layout::{QUEUE_DIRECTORY, signal_offset};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Why a command failed, if it did, as the cause is kept in shared memory.
 pub(in crate::engine::command_queue) type Failure = Option<Poison>;

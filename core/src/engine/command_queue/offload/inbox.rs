@@ -4,10 +4,10 @@
 //! All ranks allocate their inbox first, so that it lies at the same offset everywhere and no rank has to ask. A
 //! command in it has no trigger, needs no third rank and raises one signal of its sender. So an inbox always drains.
 
+use crate::base::sync::{AtomicBool, Ordering};
 use crate::engine::command_queue::local_queue::LocalQueue;
 use crate::engine::command_queue::lookup::local_queues::LocalQueues;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The inbox of this rank.
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 //! other, so any rank can go on from there. It leaves the rest, such as a long copy or a poisoned signal, to that code.
 
 use crate::base::Cause;
+use crate::base::sync::Ordering;
 use crate::engine::command_queue::lookup::ResolvedQueue;
 use crate::engine::command_queue::repeating::RepeatingQueue;
 use crate::engine::command_queue::run::ready_list::ReadyList;
@@ -17,8 +18,8 @@ use crate::engine::worker::Worker;
 use crate::fabric::{DirectCell, NOBODY, Poison, SignalCell};
 use crate::queue::command::Effect;
 use crate::queue::encoding::EncodedCommand;
+use crate::queue::layout::Queue;
 use crate::queue::reduction::{ReduceOperation, Reduction};
-use std::sync::atomic::Ordering;
 
 /// The resolved steps of a repeating queue, in order. Each is a command of the queue.
 #[derive(Debug)]
@@ -33,6 +34,24 @@ pub(in crate::engine::command_queue) struct QueueSteps {
     how: Option<Reduction>,
     /// Number of bytes that a start copies or combines.
     moved: u64,
+}
+
+impl QueueSteps {
+    /// Returns how many commands the starts have released.
+    #[inline]
+    fn released(&self, queue: &Queue, order: Ordering) -> u64 {
+        self.starts.counter().load(order).wrapping_mul(queue.per_credit())
+    }
+
+    /// Returns the next step and its pass, if a start has released it.
+    #[inline]
+    fn next(&self, queue: &Queue, order: Ordering) -> Option<(&ResolvedStep<QueueEffects>, u64)> {
+        if self.released(queue, order) == queue.commands() {
+            return None;
+        }
+        let (line, pass) = queue.place_of(queue.reader().read());
+        Some((&self.steps[self.at_line[line as usize] as usize], pass))
+    }
 }
 
 /// What the holder of the lease does when the action of a step is done.
@@ -202,13 +221,7 @@ impl Worker {
     /// Returns true if the next step is released by a start, and its signal has reached the threshold or is poisoned.
     #[inline]
     fn next_step_can_run(&self, resolved: &ResolvedQueue<'_>, steps: &QueueSteps) -> bool {
-        let queue = &resolved.queue;
-        let released = steps.starts.counter().load(Ordering::Acquire).wrapping_mul(queue.per_credit());
-        if released == queue.commands() {
-            return false;
-        }
-        let (line, pass) = queue.place_of(queue.reader().read());
-        let step = &steps.steps[steps.at_line[line as usize] as usize];
+        let Some((step, pass)) = steps.next(&resolved.queue, Ordering::Acquire) else { return false };
         step.wait.as_ref().is_none_or(|wait| wait.is_over_now(pass) || is_poisoned(wait.cell))
     }
 
@@ -220,13 +233,8 @@ impl Worker {
         repeating: &RepeatingQueue,
         steps: &QueueSteps,
     ) -> bool {
-        let queue = repeating.local().queue();
-        let released = steps.starts.counter().load(Ordering::Relaxed).wrapping_mul(queue.per_credit());
-        if released == queue.commands() {
-            return false;
-        }
-        let (line, pass) = queue.place_of(queue.reader().read());
-        let step = &steps.steps[steps.at_line[line as usize] as usize];
+        let next = steps.next(&repeating.local().queue(), Ordering::Relaxed);
+        let Some((step, pass)) = next else { return false };
         let Some(wait) = step.wait.as_ref().filter(|_| !step.effects.is_left_to_owner) else { return false };
         wait.cell.control().keep_armed(repeating.local().info().number);
         wait.is_over_now(pass)
@@ -239,8 +247,7 @@ impl Worker {
         if !queue.is_there() || !queue.in_flight().is_empty() {
             return false;
         }
-        let released = steps.starts.counter().load(Ordering::Acquire).wrapping_mul(queue.per_credit());
-        let mut left = released.wrapping_sub(queue.commands());
+        let mut left = steps.released(queue, Ordering::Acquire).wrapping_sub(queue.commands());
         let operation = steps.how.map_or(ReduceOperation::Nothing, ReduceOperation::Builtin);
         let nothing = CallBuffers { operation, ..CallBuffers::nothing() };
         let position = queue.reader().read();

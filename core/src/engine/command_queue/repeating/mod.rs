@@ -8,7 +8,7 @@
 mod encode;
 mod in_queue;
 
-use crate::base::sync::fence;
+use crate::base::sync::{Ordering, fence};
 use crate::base::{Cause, Result};
 use crate::engine::command_queue::local_queue::LocalQueue;
 use crate::engine::command_queue::lookup::ResolvedQueue;
@@ -24,7 +24,6 @@ use crate::queue::reduction::Reduction;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::signal_offset;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// How often a thread that waits for repeating queues yields its processor before it makes progress on its other
 /// work, if ranks share processors. The thread does not read messages of other ranks meanwhile.

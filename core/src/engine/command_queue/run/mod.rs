@@ -12,6 +12,7 @@ mod remote_notes;
 mod shared_copy;
 pub(super) mod short_action;
 
+use crate::base::sync::{Ordering, fence};
 use crate::base::{Cause, Rank};
 use crate::engine::command_queue::command_queues::CommandQueues;
 use crate::engine::command_queue::lookup::{Failure, ResolvedQueue};
@@ -23,7 +24,6 @@ use crate::queue::command::{Command, Trigger};
 use crate::queue::encoding::EncodedCommand;
 use crate::queue::in_flight::InFlightStage;
 use crate::queue::layout::WaitingCounts;
-use std::sync::atomic::{Ordering, fence};
 
 /// Lines after which the reader publishes its position, so that posters see the room.
 const PUBLISH_LINES: u64 = 32;

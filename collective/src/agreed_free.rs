@@ -1,5 +1,6 @@
 //! Keeps what members have made together, and then dropped, until no member can reach it any more: the memory of plans,
-//! and of communicators.
+//! and of communicators. What one rank can free when it sees that peers are done is kept in
+//! `message/src/deferred_free.rs`; here only all members together know it.
 //!
 //! All members make such things in the same order, so a thing has the same number on all members. Each member sends one
 //! word to all others when they make the next one, or in [quiesce](crate::Communicator::quiesce). The word has a bit
@@ -12,14 +13,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What members make together and drop one by one.
-pub(crate) trait Deferred {
+pub(crate) trait MadeTogether {
     /// Returns true if this member no longer needs it, after the member has dropped it.
     fn is_over(&self) -> bool;
 }
 
 /// The plans of a communicator, or the communicators that were split from it, that are not freed.
 #[derive(Debug)]
-pub(crate) struct DeferredFree<T> {
+pub(crate) struct AgreedFree<T> {
     /// The number of the next one.
     next: u64,
     /// The smallest number that the window may begin with.
@@ -39,13 +40,13 @@ struct Entry<T> {
 /// Number of bits in a word.
 const WINDOW: usize = u64::BITS as usize;
 
-impl<T> Default for DeferredFree<T> {
-    fn default() -> DeferredFree<T> {
-        DeferredFree { next: 0, window: 0, all: BTreeMap::new(), lost: Vec::new() }
+impl<T> Default for AgreedFree<T> {
+    fn default() -> AgreedFree<T> {
+        AgreedFree { next: 0, window: 0, all: BTreeMap::new(), lost: Vec::new() }
     }
 }
 
-impl<T: Deferred> DeferredFree<T> {
+impl<T: MadeTogether> AgreedFree<T> {
     /// Adds one that was made. Returns its number.
     pub(crate) fn enter(&mut self, made: Arc<T>) -> u64 {
         self.next += 1;
@@ -132,7 +133,7 @@ impl<T: Deferred> DeferredFree<T> {
     }
 }
 
-impl<T: Deferred> Entry<T> {
+impl<T: MadeTogether> Entry<T> {
     fn is_over(&self) -> bool {
         self.is_dropped && self.made.is_over()
     }
@@ -141,11 +142,11 @@ impl<T: Deferred> Entry<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use tasuki_core::base::sync::{AtomicBool, Ordering::Relaxed};
 
     struct Thing(AtomicBool);
 
-    impl Deferred for Thing {
+    impl MadeTogether for Thing {
         fn is_over(&self) -> bool {
             self.0.load(Relaxed)
         }
@@ -158,7 +159,7 @@ mod tests {
     #[test]
     fn things_that_live_on_keep_no_others() {
         // The first 100 of 1,000 live on; the others are dropped at once.
-        let mut all: DeferredFree<Thing> = DeferredFree::default();
+        let mut all: AgreedFree<Thing> = AgreedFree::default();
         for number in 0..1000 {
             let words = [all.word(), u64::MAX];
             all.settle(words.into_iter());
@@ -179,7 +180,7 @@ mod tests {
 
     #[test]
     fn one_is_freed_when_all_members_need_it_no_longer() {
-        let mut all = DeferredFree::default();
+        let mut all = AgreedFree::default();
         let slow = thing(false);
         let [first, second] = [slow.clone(), thing(true)].map(|thing| all.enter(thing));
         all.take(first);

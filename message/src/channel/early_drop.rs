@@ -10,7 +10,7 @@ use tasuki_core::base::Result;
 use tasuki_core::engine::{Condition, Deadline, Worker};
 
 /// An end that was dropped too early.
-pub(super) trait DeferredEnd: Send + Debug {
+pub(super) trait EarlyEnd: Send + Debug {
     /// Returns true if the other end is known, or will never be. Has no effects.
     fn can_end(&self) -> bool;
 
@@ -23,26 +23,26 @@ pub(super) trait DeferredEnd: Send + Debug {
 
 /// The work that is left.
 #[derive(Debug)]
-pub(super) struct Deferred {
-    end: Mutex<Option<Box<dyn DeferredEnd>>>,
+pub(super) struct EarlyDrop {
+    end: Mutex<Option<Box<dyn EarlyEnd>>>,
     progress: Weak<ProgressEngine>,
 }
 
-impl Deferred {
-    pub(super) fn add(context: &Arc<Context>, end: Box<dyn DeferredEnd>) {
+impl EarlyDrop {
+    pub(super) fn add(context: &Arc<Context>, end: Box<dyn EarlyEnd>) {
         let is_awaited = end.awaited().is_some();
         let progress = &context.progress;
-        let deferred = Arc::new(Deferred { end: Mutex::new(Some(end)), progress: Arc::downgrade(progress) });
-        progress.add_continuation(deferred.clone());
+        let early = Arc::new(EarlyDrop { end: Mutex::new(Some(end)), progress: Arc::downgrade(progress) });
+        progress.add_continuation(early.clone());
         if is_awaited {
             // Fails only if another hook does, whose owner learns of it when the rank leaves.
-            let _ = progress.add_finalize_hook(&context.worker, deferred);
+            let _ = progress.add_finalize_hook(&context.worker, early);
         }
     }
 
     /// Returns the end, if no other thread uses it. Never waits: in the simulator a look at it takes time, in which a
     /// thread that waits would keep the others from running.
-    fn try_lock(&self) -> Option<MutexGuard<'_, Option<Box<dyn DeferredEnd>>>> {
+    fn try_lock(&self) -> Option<MutexGuard<'_, Option<Box<dyn EarlyEnd>>>> {
         match self.end.try_lock() {
             Ok(end) => Some(end),
             Err(TryLockError::Poisoned(end)) => Some(end.into_inner()),
@@ -52,7 +52,7 @@ impl Deferred {
 
     fn run(&self) {
         if let Some(mut end) = self.try_lock() {
-            end.take().into_iter().for_each(DeferredEnd::end); // locked: others see it under way until the other end knows
+            end.take().into_iter().for_each(EarlyEnd::end); // locked: others see it under way until the other end knows
         }
         if !self.is_under_way()
             && let Some(progress) = self.progress.upgrade()
@@ -62,7 +62,7 @@ impl Deferred {
     }
 }
 
-impl Continuation for Deferred {
+impl Continuation for EarlyDrop {
     fn can_resume(&self) -> bool {
         self.try_lock().is_some_and(|end| end.as_ref().is_some_and(|end| end.can_end()))
     }
@@ -76,7 +76,7 @@ impl Continuation for Deferred {
     }
 }
 
-impl FinalizeHook for Deferred {
+impl FinalizeHook for EarlyDrop {
     fn is_finalized(&self, _worker: &Worker) -> bool {
         !self.is_under_way()
     }

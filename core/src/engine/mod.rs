@@ -33,6 +33,7 @@ pub use sync::owner_lock;
 pub use sync::revocable_buffer::{BufferUse, BufferView, RevocableBuffer};
 pub use sync::strided_view::{StrideLayout, StridedView};
 pub use sync::try_lock::TryLock;
+pub use sync::versioned_words::VersionedWords;
 pub use sync::work_queue::WorkQueue;
 pub use user_operators::UserOperators;
 pub use wait::alarm::{Alarm, AlarmHandler};

@@ -1,6 +1,6 @@
 //! The state of command queues that a rank keeps.
 
-use super::lookup::cache::CachedQueue;
+use super::lookup::cache::QueueCache;
 use super::lookup::local_queues::LocalQueues;
 use super::lookup::resolved_queue::OwnSystemPiece;
 use super::offload::inbox::Inbox;
@@ -8,7 +8,7 @@ use super::offload::offloaded_command::{OffloadedCommand, ReturnSignal};
 use super::queue_name::QueueName;
 use super::run::long_action::LongAction;
 use crate::base::sync::{AtomicBool, AtomicU32, Ordering};
-use crate::base::{Cause, IdMap, Rank};
+use crate::base::{Cause, Rank};
 use crate::engine::sync::try_lock::TryLock;
 use crate::engine::sync::work_queue::WorkQueue;
 use crate::engine::trace::CommandId;
@@ -32,7 +32,7 @@ pub(in crate::engine) struct CommandQueues {
     /// those of the owner, too.
     pub(super) coherent: bool,
     pub(super) local: LocalQueues,
-    pub(super) cached: IdMap<CachedQueue>,
+    pub(super) cached: QueueCache,
     /// Held while a queue is made.
     pub(super) make_lock: Mutex<()>,
     /// Number of queues that were ever made.
@@ -68,7 +68,7 @@ impl CommandQueues {
             direct,
             coherent: fabric.capabilities().cpu_atomics,
             local: LocalQueues::default(),
-            cached: IdMap::default(),
+            cached: QueueCache::default(),
             make_lock: Mutex::default(),
             made_count: AtomicU32::new(0),
             in_flight: WorkQueue::default(),

@@ -38,7 +38,7 @@ impl Worker {
         if let Some(credit) = credit {
             self.commands().resolved(&local).signal_control(credit).arm(local.info().number, false);
         }
-        self.commands().local.add(local.info().number, &local);
+        self.commands().local.add(&local);
         Ok(local)
     }
 
@@ -87,7 +87,7 @@ impl Worker {
 
     /// Bytes of the command queues of this rank.
     pub fn command_queue_bytes(&self) -> u64 {
-        self.commands().local.iter().map(|local| layout::bytes(local.info().capacity)).sum()
+        self.commands().local.iter().map(|(info, _)| layout::bytes(info.capacity)).sum()
     }
 
     /// Drops a queue. No rank can post any more. Commands that can fire do so and are waited for, unless the job is
@@ -172,8 +172,8 @@ impl Worker {
     /// Fails each in-flight command of this rank's queues that only a rank may run which has left
     /// the job: other ranks wait for the command's effects.
     pub(in crate::engine) fn fail_commands_of_departed_ranks(&self) {
-        for local in self.commands().local.iter().filter(|local| local.queue().for_others() > 0) {
-            let (resolved, mut ready) = (self.commands().resolved(local), ReadyList::default());
+        for resolved in self.commands().own_queues().filter(|resolved| resolved.queue.for_others() > 0) {
+            let mut ready = ReadyList::default();
             if self.bound_to_departed(&resolved).next().is_some()
                 && resolved.queue.lease().acquire_or_mark(self.rank().to_word())
             {

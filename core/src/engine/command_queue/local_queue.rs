@@ -49,6 +49,11 @@ impl LocalQueue {
         LocalQueue { place, at, info }
     }
 
+    /// Where it begins in this process.
+    pub(super) fn place(&self) -> NonNull<u8> {
+        self.place
+    }
+
     /// Where it begins.
     pub(super) fn at(&self) -> GlobalAddress {
         self.at

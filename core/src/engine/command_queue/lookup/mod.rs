@@ -6,11 +6,10 @@ pub(super) mod cache;
 pub(super) mod local_queues;
 pub(super) mod resolved_queue;
 
+use crate::base::Rank;
 use crate::base::sync::Ordering;
-use crate::base::{Cause, Rank};
 use crate::engine::command_queue::command_queues::CommandQueues;
 use crate::engine::command_queue::local_queue::LocalQueue;
-use crate::engine::command_queue::lookup::cache::CachedQueue;
 use crate::engine::command_queue::lookup::resolved_queue::directory_in;
 use crate::engine::trace::QueueId;
 use crate::fabric::{DirectCell, SignalCell, SignalControl};
@@ -110,8 +109,7 @@ impl CommandQueues {
     /// The queue that begins at `at`, if this process can map it.
     #[inline]
     pub(in crate::engine::command_queue) fn queue_at(&self, at: GlobalAddress) -> Option<ResolvedQueue<'_>> {
-        let lately = self.cached.recent(cache::number(at));
-        let (info, queue) = match lately.and_then(CachedQueue::queue) {
+        let (info, queue) = match self.cached.find(at) {
             Some(found) => found,
             None => self.map_queue(at)?,
         };
@@ -125,12 +123,9 @@ impl CommandQueues {
         let info = unsafe { layout::queue_info_at(head)? };
         let place = self.queue_memory(at, layout::bytes(info.capacity))?;
         // SAFETY: `queue_memory` has just found a queue of this capacity mapped at `place`. Freed memory stays mapped.
-        let cached = unsafe { CachedQueue::new(at, place, info.capacity) };
-        let cached = self.cached.get_or_insert_with(cache::number(at), || Ok::<_, Cause>(cached)).ok()?;
-        // The cache may hold an earlier queue of another size at this address.
-        let kept = self.cached.borrow(&cached).queue();
-        // SAFETY: `queue_memory` has just found a queue of this capacity mapped at `place`. Freed memory stays mapped.
-        kept.or_else(|| Some((info, unsafe { Queue::over(place, info.capacity) })))
+        unsafe { self.cached.remember(at, place, info.capacity) };
+        // SAFETY: likewise.
+        Some((info, unsafe { Queue::over(place, info.capacity) }))
     }
 
     #[inline]
@@ -149,6 +144,12 @@ impl CommandQueues {
     #[inline]
     pub(in crate::engine) fn resolved<'o>(&self, local: &'o LocalQueue) -> ResolvedQueue<'o> {
         self.name_queue(self.rank, local.info(), local.queue(), self.system.0)
+    }
+
+    /// The queues of this rank, without its inbox until that is used.
+    #[inline]
+    pub(in crate::engine::command_queue) fn own_queues(&self) -> impl Iterator<Item = ResolvedQueue<'_>> {
+        self.local.iter().map(|(info, queue)| self.name_queue(self.rank, info, queue, self.system.0))
     }
 
     fn queue_memory(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {

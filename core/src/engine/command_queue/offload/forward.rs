@@ -33,7 +33,7 @@ impl CommandQueues {
     /// The time at which a thread that would sleep until `until_ns` has to wake up, because no rank notifies it of
     /// room.
     pub(in crate::engine) fn until_room(&self, until_ns: u64, now_ns: u64) -> u64 {
-        let waits = !self.has_forwarded() || self.local.iter().any(|local| local.queue().for_room() > 0);
+        let waits = !self.has_forwarded() || self.local.iter().any(|(_, queue)| queue.for_room() > 0);
         if waits { until_ns.min(now_ns + ROOM_NS) } else { until_ns }
     }
 

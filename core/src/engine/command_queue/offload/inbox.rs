@@ -32,7 +32,7 @@ impl Inbox {
     pub(in crate::engine::command_queue) fn begin_use(&self, queues: &LocalQueues) {
         if self.has_arrived() {
             self.is_used.store(true, Ordering::Relaxed);
-            queues.add(self.queue.info().number, &self.queue);
+            queues.add(&self.queue);
         }
     }
 

@@ -179,8 +179,8 @@ impl Worker {
         }
         self.collect_offloaded();
         self.poll_ready(true);
-        for local in self.commands().local.iter().filter(|local| local.queue().for_room() > 0) {
-            self.run_queue_and_ready(&self.commands().resolved(local));
+        for resolved in self.commands().own_queues().filter(|resolved| resolved.queue.for_room() > 0) {
+            self.run_queue_and_ready(&resolved);
         }
     }
 
@@ -189,8 +189,7 @@ impl Worker {
     #[inline]
     fn poll_ready(&self, with_ring: bool) -> bool {
         let mut progressed = self.commands().has_remote_note() && self.run_remote_notes();
-        for local in self.commands().local.iter() {
-            let resolved = self.commands().resolved(local);
+        for resolved in self.commands().own_queues() {
             if self.commands().looks_ready(&resolved, with_ring, false) {
                 progressed |= self.run_queue_and_ready(&resolved);
             }
@@ -207,9 +206,10 @@ impl Worker {
                 && (self.calls_look_ready()
                     || self.commands().has_to_forward()
                     || self.have_offloaded_ended()
-                    || self.commands().local.iter().any(|local| {
-                        self.commands().looks_ready(&self.commands().resolved(local), true, strict)
-                    }))
+                    || self
+                        .commands()
+                        .own_queues()
+                        .any(|resolved| self.commands().looks_ready(&resolved, true, strict)))
     }
 
     /// Polls the rank's queues for the last time before the thread stops polling.
@@ -217,7 +217,7 @@ impl Worker {
         self.run_calls();
         self.forward_taken();
         self.poll_queues();
-        self.final_poll_of(|| self.commands().local.iter().map(|local| self.commands().resolved(local)));
+        self.final_poll_of(|| self.commands().own_queues());
     }
 
     /// The last poll of these queues. Commands that other ranks left to this thread are run, or the lease is marked so

@@ -25,14 +25,14 @@ impl CommandQueues {
         if !self.are_used() {
             return false;
         }
-        let snapshots = || self.local.iter().map(|local| self.resolved(local).queue.lease().snapshot());
+        let snapshots = || self.own_queues().map(|resolved| resolved.queue.lease().snapshot());
         let seen: Vec<LeaseSnapshot> = snapshots().collect();
         let is_busy = |resolved: &ResolvedQueue<'_>| {
             !resolved.queue.in_flight().is_empty() || self.looks_ready(resolved, true, true)
         };
         // A thread that holds a lease, or held it meanwhile, may have taken a command from its list and not run it yet.
         !seen.iter().all(|lease| lease.is_free())
-            || self.local.iter().any(|local| is_busy(&self.resolved(local)))
+            || self.own_queues().any(|resolved| is_busy(&resolved))
             || !snapshots().eq(seen)
     }
 

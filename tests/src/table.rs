@@ -239,6 +239,10 @@ macro_rules! each_case {
             Everywhere "G" 1..=4 any_source::g_any_source_time_limits;
             Everywhere "G" 1..=4 any_source::g_any_source_ends_when_all_other_members_have_left;
             Everywhere "G" 1..=4 any_source::g_any_source_requests_and_tasks;
+            Everywhere "G" 1..=4 any_source::g_isend_any_keeps_the_order_of_all_sends;
+            Everywhere "G17" 1..=3 any_source::g_isend_any_is_cancelled_or_dropped;
+            Everywhere "G" 2..=3 any_source::g_isend_any_is_written_while_its_rank_leaves;
+            Everywhere "G" 1..=3 any_source::g_isend_any_in_tasks;
             Everywhere "G18" 1..=4 any_source::g18_any_source_threads;
             Everywhere "G" 1..=3 any_source::g_any_source_takes_memory_at_its_first_message;
             Everywhere "G19" 1..=3 unknown_lengths::g19_messages_of_unknown_length_arrive;

@@ -79,7 +79,7 @@ pub struct ProgressEngine {
     /// True if the waker thread stays although no task waits.
     serves: AtomicBool,
     pub(crate) poll_spin: PollSpin,
-    pub(crate) offers: Offers,
+    pub(crate) offers: Arc<Offers>,
     pub(crate) retired_queues: Arc<RetiredQueues>,
     pub(crate) channels: Channels,
 }

@@ -52,6 +52,11 @@ impl Counters<'_> {
         self.worker.atomic(self.at.add(word), atomic8(AtomicKind::Load, 0))
     }
 
+    /// Returns the number of tickets drawn.
+    pub(crate) fn drawn(&self) -> Result<u64> {
+        self.read(DRAWN)
+    }
+
     /// Returns true if the queue was dropped, or is not the one of that key.
     pub(crate) fn is_closed(&self, key: u64) -> Result<bool> {
         Ok(self.read(KEY)? != key)

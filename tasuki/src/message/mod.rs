@@ -15,6 +15,7 @@ pub(crate) mod scope;
 pub(crate) mod scope_list;
 pub(crate) mod scope_request;
 pub(crate) mod scope_values;
+mod send_any_request;
 pub(crate) mod slot;
 mod strided;
 
@@ -33,5 +34,6 @@ pub use receive_queue::{QueueReceived, ReceiveQueue, ReceiveQueueAddress, Receiv
 pub use request::{RecvRequest, SendRequest};
 pub use scope_request::ScopeRequest;
 pub use scope_values::ScopeValues;
+pub use send_any_request::SendAnyRequest;
 pub use slot::{close, slots};
 pub use strided::{Strided, StridedMut};

@@ -267,6 +267,7 @@ macro_rules! each_case {
             Everywhere "G20" 2..=2 objects::g20_objects_match_their_type_only;
             Everywhere "G20" 2..=2 objects::g20_objects_that_do_not_decode_are_errors;
             Everywhere "G20" 1..=3 objects::g20_objects_through_a_receive_queue;
+            Everywhere "G20" 1..=3 objects::g20_objects_from_any_member;
             Everywhere "G20 D19" 1..=3 objects::g20_objects_as_arguments_and_results;
             Everywhere "types" 1..=3 typed_messages::types_that_differ_are_errors_on_both_sides;
             Everywhere "types" 1..=3 typed_messages::bytes_match_any_type;

@@ -226,6 +226,9 @@ macro_rules! each_case {
             Everywhere "F" 1..=3 receive_queues::f_queues_are_dropped;
             Everywhere "F" 1..=4 receive_queues::f_receives_end_when_all_others_have_left;
             Everywhere "F" 1..=2 receive_queues::f_senseless_queues_are_refused;
+            Everywhere "F" 2..=5 message_limits::f_a_limit_bounds_the_messages_under_way;
+            Everywhere "F" 1..=4 message_limits::f_senders_that_give_up_keep_no_permit;
+            Everywhere "F" 1..=3 message_limits::f_limits_are_dropped;
             Everywhere "F10" 1..=3 any_source::f10_other_slots_fill_the_any_source_queue;
             Everywhere "G" 1..=3 any_source::g_messages_put_back_and_copied_out_keep_their_order;
             Everywhere "G" 2..=3 any_source::g_a_message_that_does_not_fit_stays_the_oldest;

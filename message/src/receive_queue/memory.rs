@@ -194,6 +194,11 @@ pub(crate) struct QueueMemory {
 /// Numbers of the queues of this process.
 static KEYS: AtomicU64 = AtomicU64::new(KEYS_FROM);
 
+/// Returns a key that no other queue of the job has.
+pub(crate) fn new_key(worker: &Worker) -> u64 {
+    KEYS.fetch_add(1, Ordering::Relaxed) << 24 | u64::from(worker.rank().to_word())
+}
+
 impl QueueMemory {
     /// Makes the memory of a queue.
     pub(crate) fn new(
@@ -228,7 +233,7 @@ impl QueueMemory {
         };
         let bytes = area_bytes.ok_or_else(too_much)?;
         let local = worker.registry().allocate_local(bytes)?;
-        let key = KEYS.fetch_add(1, Ordering::Relaxed) << 24 | u64::from(worker.rank().to_word());
+        let key = new_key(worker);
         let area = GlobalAddress::new(worker.rank(), local);
         let description_at = area.add(bytes - description_bytes);
         // From here on, dropping it frees what was taken.
@@ -294,7 +299,7 @@ impl Drop for QueueMemory {
             let retired = RetiredQueue {
                 shares: std::mem::take(shares),
                 units: std::mem::take(units),
-                local: self.local,
+                local: Some(self.local),
                 bytes: self.bytes,
             };
             self.retired.add(retired);

@@ -50,6 +50,7 @@ mod drawn_message;
 mod growing_pause;
 mod layout;
 mod memory;
+mod message_limit;
 mod offer;
 mod receiver;
 mod retired;
@@ -60,6 +61,7 @@ mod tickets;
 
 pub use any_source::AnyLook;
 pub use memory::ReceiveQueueAddress;
+pub use message_limit::{MessageLimit, MessageLimitAddress, MessagePermits};
 pub(crate) use offer::Offers;
 pub use receiver::{Arrival, ReceiveQueue, TakenMessage, Wanted};
 pub(crate) use retired::RetiredQueues;

@@ -12,8 +12,8 @@ use tasuki_core::engine::Worker;
 pub(crate) struct RetiredQueue {
     pub(crate) shares: Vec<QueueShare>,
     pub(crate) units: Vec<u32>,
-    /// The offset of its local memory.
-    pub(crate) local: u64,
+    /// The offset of its local memory; a limit has none.
+    pub(crate) local: Option<u64>,
     /// Bytes of that memory and of the units.
     pub(crate) bytes: u64,
 }
@@ -58,7 +58,7 @@ impl RetiredQueues {
                 share.counters(worker).free()?;
             }
             queue.units.iter().try_for_each(|&unit| arena::give_back(worker, worker.rank(), unit))?;
-            worker.registry().free(queue.local)?;
+            queue.local.map_or(Ok(()), |local| worker.registry().free(local))?;
             self.bytes.fetch_sub(queue.bytes, Ordering::Relaxed);
         }
         Ok(())

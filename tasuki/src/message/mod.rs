@@ -5,6 +5,7 @@ mod any_source;
 mod buffered_sends;
 mod channel;
 mod job_memory;
+mod message_limit;
 #[cfg(feature = "serde")]
 pub(crate) mod object;
 #[cfg(feature = "serde")]
@@ -26,6 +27,7 @@ pub use any_source::{MessageStream, MessagesFromAny, RecvAnyRequest};
 pub use buffered_sends::{check_send_buffer, set_buffered, set_send_buffer};
 pub use channel::{ChannelReady, ChannelReceiver, ChannelSender, channel_from, channel_over, channel_to};
 pub use job_memory::{recv_into, send_from};
+pub use message_limit::{MessageLimit, MessageLimitAddress, MessagePermits};
 #[cfg(feature = "serde")]
 pub use object::Object;
 #[cfg(feature = "serde")]

@@ -7,7 +7,10 @@ use crate::progress::finalize::FinalizeHook;
 use crate::progress::operation::MessageOp;
 use crate::protocol::late_match::LateMatches;
 use crate::receive_queue::any_source::AnySource;
-use crate::receive_queue::{ReceiveQueue, ReceiveQueueAddress, ReceiveQueueOptions, ReceiveQueueSender};
+use crate::receive_queue::{
+    MessageLimit, MessageLimitAddress, MessagePermits, ReceiveQueue, ReceiveQueueAddress,
+    ReceiveQueueOptions, ReceiveQueueSender,
+};
 use crate::slot::arena;
 use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex, bank_number};
 use crate::slot::encoding::{self, SHORT_MAX};
@@ -277,6 +280,16 @@ impl Context {
     /// Opens a receive queue, to send to it.
     pub fn open_receive_queue(&self, address: ReceiveQueueAddress) -> Result<ReceiveQueueSender> {
         ReceiveQueueSender::open(&self.worker, &self.progress, address)
+    }
+
+    /// Makes a limit on the number of messages under way to this rank.
+    pub fn message_limit(&self, messages: u64) -> Result<MessageLimit> {
+        MessageLimit::new(&self.worker, &self.progress, messages)
+    }
+
+    /// Opens a message limit, to get permits.
+    pub fn open_message_limit(&self, address: MessageLimitAddress) -> Result<MessagePermits> {
+        MessagePermits::open(&self.worker, &self.progress, address)
     }
 
     /// Returns the number of the context, which no other context of the job has or ever had.

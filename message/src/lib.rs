@@ -35,8 +35,8 @@ pub use context::{Context, PostedRecv, Received, SentBank, SentShort};
 pub use preposted::PREPOSTED_SLOTS;
 pub use progress::{Continuation, FinalizeHook, MessageOp, ProgressEngine};
 pub use receive_queue::{
-    AnyLook, Arrival, ReceiveQueue, ReceiveQueueAddress, ReceiveQueueOptions, ReceiveQueueSender,
-    TakenMessage, Wanted,
+    AnyLook, Arrival, MessageLimit, MessageLimitAddress, MessagePermits, PendingSendAny, ReceiveQueue,
+    ReceiveQueueAddress, ReceiveQueueOptions, ReceiveQueueSender, TakenMessage, Wanted,
 };
 pub use request::{PendingRecv, PendingSend};
 pub use slot::SHORT_MAX;

@@ -227,6 +227,9 @@ macro_rules! each_case {
             Everywhere "F" 1..=3 receive_queues::f_queues_are_dropped;
             Everywhere "F" 1..=4 receive_queues::f_receives_end_when_all_others_have_left;
             Everywhere "F" 1..=2 receive_queues::f_senseless_queues_are_refused;
+            Everywhere "F" 2..=5 message_limits::f_a_limit_bounds_the_messages_under_way;
+            Everywhere "F" 1..=4 message_limits::f_senders_that_give_up_keep_no_permit;
+            Everywhere "F" 1..=3 message_limits::f_limits_are_dropped;
             Everywhere "F10" 1..=3 any_source::f10_other_slots_fill_the_any_source_queue;
             Everywhere "G" 1..=3 any_source::g_messages_put_back_and_copied_out_keep_their_order;
             Everywhere "G" 2..=3 any_source::g_a_message_that_does_not_fit_stays_the_oldest;
@@ -240,6 +243,10 @@ macro_rules! each_case {
             Everywhere "G" 1..=4 any_source::g_any_source_time_limits;
             Everywhere "G" 1..=4 any_source::g_any_source_ends_when_all_other_members_have_left;
             Everywhere "G" 1..=4 any_source::g_any_source_requests_and_tasks;
+            Everywhere "G" 1..=4 any_source::g_isend_any_keeps_the_order_of_all_sends;
+            Everywhere "G17" 1..=3 any_source::g_isend_any_is_cancelled_or_dropped;
+            Everywhere "G" 2..=3 any_source::g_isend_any_is_written_while_its_rank_leaves;
+            Everywhere "G" 1..=3 any_source::g_isend_any_in_tasks;
             Everywhere "G18" 1..=4 any_source::g18_any_source_threads;
             Everywhere "G" 1..=3 any_source::g_any_source_takes_memory_at_its_first_message;
             Everywhere "G19" 1..=3 unknown_lengths::g19_messages_of_unknown_length_arrive;
@@ -264,6 +271,7 @@ macro_rules! each_case {
             Everywhere "G20" 2..=2 objects::g20_objects_match_their_type_only;
             Everywhere "G20" 2..=2 objects::g20_objects_that_do_not_decode_are_errors;
             Everywhere "G20" 1..=3 objects::g20_objects_through_a_receive_queue;
+            Everywhere "G20" 1..=3 objects::g20_objects_from_any_member;
             Everywhere "G20 D19" 1..=3 objects::g20_objects_as_arguments_and_results;
             Everywhere "types" 1..=3 typed_messages::types_that_differ_are_errors_on_both_sides;
             Everywhere "types" 1..=3 typed_messages::bytes_match_any_type;

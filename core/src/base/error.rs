@@ -525,7 +525,7 @@ impl fmt::Display for Cause {
             TimedOut { after } => write!(f, "timed out after {after:.1?}"),
             PeerDied { peer, how, ago } => write!(f, "rank {peer} died ({how}) {ago:.0?} ago"),
             PeerLeft { peer } => write!(f, "rank {peer} has left the job"),
-            QueueClosed { peer } => write!(f, "rank {peer} has dropped the receive queue"),
+            QueueClosed { peer } => write!(f, "rank {peer} has dropped the receive queue or message limit"),
             ChannelDropped { peer } => write!(f, "rank {peer} has dropped the receiving end of the channel"),
             Predecessor { report } => {
                 write!(f, "not started, because an operation that it was ordered after failed ({report})")

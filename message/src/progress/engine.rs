@@ -80,7 +80,7 @@ pub struct ProgressEngine {
     /// True if the waker thread stays although no task waits.
     serves: AtomicBool,
     pub(crate) poll_spin: PollSpin,
-    pub(crate) offers: Offers,
+    pub(crate) offers: Arc<Offers>,
     pub(crate) receive_queues: Arc<DeferredFree<DroppedQueue>>,
     pub(crate) channels: DeferredFree<DroppedEnd>,
 }

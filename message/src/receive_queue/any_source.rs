@@ -14,22 +14,22 @@
 //! The line of a message says of which communicator it is. There is one ticket counter for all communicators, so
 //! messages that nobody receives move into the side store, where they stop nobody else.
 //!
-//! Threads. Any number of threads of a rank may send to one receiver and receive at once. A lock for each receiver is
-//! held by a sender while it draws its ticket, waits for that ticket's buffer, and writes it. Others would wait for
-//! later buffers of the same queue meanwhile. So the messages of a rank to another are in one order, whatever threads
-//! send them. The lock of the receiving side is held during a look at the queue, and while a message is copied from a
+//! Threads. Any number of threads of a rank may send to one receiver and receive at once. A sender holds a lock for its
+//! receiver while it draws its ticket. So the messages of a rank to another are in one order, that of their tickets,
+//! whatever threads and requests send them; the receiver keeps that order, though they may be written in another one. The lock of the receiving side is held during a look at the queue, and while a message is copied from a
 //! buffer. No thread holds it while it waits for a message, or fetches a long one from its sender.
 
 use crate::context::{Context, Received};
 use crate::progress::engine::ProgressEngine;
 use crate::receive_queue::counters::Counters;
+use crate::receive_queue::drawn_message::DrawnMessage;
 use crate::receive_queue::layout::Header;
 use crate::receive_queue::memory::{Description, QueueShare, UNIT_BUFFERS};
 use crate::receive_queue::receiver::{Arrival, FoundMessage, Look, QueueReader, TakenMessage, Wanted};
 use crate::receive_queue::sender::{MessageLabel, QueueAccess, QueueWriter, send};
 use crate::slot::arena::{ANY_SOURCE, ANY_SOURCE_BYTES, UNIT, at};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
-use tasuki_core::base::{Cause, IdMap, Numbered, Rank, Result, ValueKind};
+use tasuki_core::base::{Cause, Error, IdMap, Numbered, Rank, Result, ValueKind};
 use tasuki_core::bootstrap::AnySourceSize;
 use tasuki_core::engine::Worker;
 use tasuki_core::node::node_state::RankStage;
@@ -53,9 +53,25 @@ pub(crate) struct AnySource {
 
 /// The any-source queue of a receiver, for its senders of this rank.
 #[derive(Debug)]
-struct AnySourceWriter {
-    access: Arc<QueueAccess>,
+pub(crate) struct AnySourceWriter {
+    pub(crate) access: Arc<QueueAccess>,
     writer: Mutex<QueueWriter>,
+}
+
+impl AnySourceWriter {
+    /// Draws the ticket of the next message. Also returns true if its buffer is free.
+    #[inline]
+    pub(crate) fn draw(
+        &self,
+        worker: &Worker,
+        label: MessageLabel,
+        call: &dyn Fn() -> String,
+    ) -> Result<(DrawnMessage, bool)> {
+        match self.writer.try_lock() {
+            Ok(mut writer) => writer.draw(label),
+            Err(_) => lock(&self.writer, worker, &call())?.draw(label),
+        }
+    }
 }
 
 impl Numbered for AnySourceWriter {
@@ -102,10 +118,10 @@ impl AnySource {
         })
     }
 
-    fn writer(&self, receiver: Rank) -> Result<Arc<AnySourceWriter>> {
+    fn open(&self, progress: &Arc<ProgressEngine>, receiver: Rank) -> Result<Arc<AnySourceWriter>> {
         self.writers.get_or_insert_with(receiver.index() as u64, || {
             self.worker.check_rank(receiver)?;
-            let writer = QueueWriter::open(&self.worker, receiver, self.describe(receiver)?, true)?;
+            let writer = QueueWriter::open(&self.worker, progress, receiver, self.describe(receiver)?, true)?;
             Ok(AnySourceWriter { access: writer.access().clone(), writer: Mutex::new(writer) })
         })
     }
@@ -123,6 +139,26 @@ impl AnySource {
         lock(reader, &self.worker, call)
     }
 
+    /// Returns the queue of a rank, which is opened if it was not. `opened` keeps it then. Error: the call cannot succeed.
+    #[inline]
+    pub(crate) fn queue_of<'w>(
+        &'w self,
+        progress: &Arc<ProgressEngine>,
+        to: Rank,
+        opened: &'w mut Option<Arc<AnySourceWriter>>,
+        call: &dyn Fn() -> String,
+    ) -> Result<&'w AnySourceWriter> {
+        self.worker.check().map_err(|cause| self.worker.fault(cause, call))?;
+        if self.worker.node_state().rank_state(to).stage() >= RankStage::Leaving {
+            return Err(self.worker.fault(Cause::PeerLeft { peer: to }, call));
+        }
+        if let Some(queue) = self.writers.recent(to.index() as u64) {
+            return Ok(queue);
+        }
+        let opening = self.open(progress, to);
+        Ok(opened.insert(opening.map_err(|error| error.in_outer_call(call()).on_rank(self.worker.rank()))?))
+    }
+
     fn send(
         &self,
         progress: &Arc<ProgressEngine>,
@@ -130,44 +166,20 @@ impl AnySource {
         to: Rank,
         label: MessageLabel,
     ) -> Result<()> {
-        let call = || format!("send_any(slot {} to rank {to})", label.slot);
-        self.worker.check().map_err(|cause| self.worker.fault(cause, call))?;
-        if self.worker.node_state().rank_state(to).stage() >= RankStage::Leaving {
-            return Err(self.worker.fault(Cause::PeerLeft { peer: to }, call));
+        let (call, mut opened) = (|| format!("send_any(slot {} to rank {to})", label.slot), None);
+        let queue = self.queue_of(progress, to, &mut opened, &call)?;
+        let (draw, idle) = (|| queue.draw(&self.worker, label, &call), || self.free_void_of_own(to));
+        send(&queue.access, progress, bytes, label.slot, draw, &idle)
+    }
+
+    /// Frees the tickets that were given up, if the receiver is this rank: while it waits for room in its own queue,
+    /// nobody else can.
+    pub(crate) fn free_void_of_own(&self, receiver: Rank) {
+        if receiver == self.worker.rank()
+            && let Ok(mut reader) = self.reader("send_any")
+        {
+            let _ = reader.free_void(); // an error shows in the wait
         }
-        let opened;
-        let to_queue = match self.writers.recent(to.index() as u64) {
-            Some(writer) => writer,
-            None => {
-                let opening = self.writer(to);
-                opened = opening.map_err(|error| error.in_outer_call(call()).on_rank(self.worker.rank()))?;
-                &opened
-            }
-        };
-        // A rank that waits for room in its own queue frees the tickets that were given up, as nobody else can.
-        let is_own = to == self.worker.rank();
-        let idle = || {
-            if is_own && let Ok(mut reader) = self.reader("send_any") {
-                let _ = reader.free_void(); // an error shows in the wait
-            }
-        };
-        let write = |write: &dyn Fn(&mut QueueWriter) -> Result<()>| {
-            let mut writer = match to_queue.writer.try_lock() {
-                Ok(writer) => writer,
-                Err(_) => lock(&to_queue.writer, &self.worker, &call())?,
-            };
-            // Nobody may wait for a ticket of a call that has ended.
-            write(&mut writer).inspect_err(|_| writer.give_up(progress))
-        };
-        send(
-            &to_queue.access,
-            progress,
-            bytes,
-            label.slot,
-            &mut (),
-            |()| write(&|writer| writer.write_bytes(bytes, label, &idle)),
-            |(), offered| write(&|writer| writer.write_offered(offered, label, &idle)),
-        )
     }
 
     /// Bytes of this rank's queue, if this rank has looked at it, and of what this rank keeps to send to others. A look
@@ -202,14 +214,26 @@ impl Context {
     /// again: when they are in a buffer of the receiver's any-source queue or, if they are longer, when it has fetched
     /// them. After an error the message was not sent.
     pub fn send_any(&self, bytes: &[u8], to: Rank, slot: u32, kind: ValueKind) -> Result<()> {
-        let call = || format!("send_any(slot {slot} to rank {to})");
+        let (rank, label) = self.label_any("send_any", to, slot, kind)?;
+        self.any_source.send(&self.progress, bytes, rank, label)
+    }
+
+    /// Returns the rank of a member, and what a message to it is labelled with.
+    #[inline]
+    pub(crate) fn label_any(
+        &self,
+        name: &str,
+        to: Rank,
+        slot: u32,
+        kind: ValueKind,
+    ) -> Result<(Rank, MessageLabel)> {
         if slot >= Context::NO_SLOT {
             let cause = Cause::Argument("a message needs a slot of 0 to 4,294,967,293".into());
-            return Err(self.worker.fault(cause, || format!("send_any(to rank {to})")));
+            return Err(self.worker.fault(cause, || format!("{name}(to rank {to})")));
         }
+        let call = || format!("{name}(slot {slot} to rank {to})");
         let rank = self.rank_of(to).ok_or_else(|| self.worker.fault(self.no_such_member(to), call))?;
-        let label = MessageLabel { slot, kind, context: self.number };
-        self.any_source.send(&self.progress, bytes, rank, label)
+        Ok((rank, MessageLabel { slot, kind, context: self.number }))
     }
 
     /// Receives the oldest message of this context that is on that slot, or on any slot, from any member; waits for it.
@@ -235,10 +259,21 @@ impl Context {
                 }
                 Look::Nothing(arrival) => {
                     drop(reader);
-                    arrival.wait(&self.worker)?;
+                    arrival.wait(&self.worker).or_else(|error| self.await_drawn(error))?;
                 }
             }
         }
+    }
+
+    /// Called when a wait for a message from any member has ended with an error: returns it, unless all other members
+    /// are leaving and a message may still come. A rank that leaves writes the messages of its requests.
+    pub fn await_drawn(&self, error: Error) -> Result<()> {
+        let is_left = matches!(error.cause(), Cause::PeerLeft { .. });
+        if !is_left || !self.any_source.reader("recv_any")?.is_ticket_out()? {
+            return Err(error);
+        }
+        self.worker.pause();
+        Ok(())
     }
 
     /// Like [`Context::recv_any`]. Returns `None` if no such message is there.

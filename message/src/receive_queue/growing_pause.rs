@@ -26,6 +26,17 @@ impl GrowingPause {
         self.longest_ns = self.limit_ns.max(first_ns);
     }
 
+    /// Returns the length of the next pause, in ns. The one after it is longer.
+    pub(crate) fn take_ns(&mut self) -> u64 {
+        let next_ns = self.next_ns;
+        self.lengthen();
+        next_ns
+    }
+
+    fn lengthen(&mut self) {
+        self.next_ns = (2 * self.next_ns).min(self.longest_ns);
+    }
+
     /// Waits for an event, or a pause. Returns true if the event has happened. Errors: those of a wait until the
     /// deadline.
     pub(crate) fn wait(
@@ -43,7 +54,7 @@ impl GrowingPause {
                 Err(worker.fault(Cause::TimedOut { after: deadline.limit() }, call))
             }
             Err(_) => {
-                self.next_ns = (2 * self.next_ns).min(self.longest_ns);
+                self.lengthen();
                 Ok(false)
             }
         }

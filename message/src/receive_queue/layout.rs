@@ -2,7 +2,7 @@
 //!
 //! | word | holds |
 //! |---|---|
-//! | main | the ticket + 1 (its low 24 bits); how many tickets ago its sender wrote its last message, 0 if not among these buffers (16 bits); the kind of the values (20 bits); the form (4 bits) |
+//! | main | the ticket + 1 (its low 24 bits); how many tickets ago its sender drew the last one, 0 if not among these buffers (16 bits); the kind of the values (20 bits); the form (4 bits) |
 //! | 0 | the slot (32 bits); the sender's rank (24 bits); the length of a message in the line (8 bits) |
 //! | 1 | the context |
 //! | 2-5 | the bytes of a short message; or its length, and for one that stays at its sender: where, its offer, and the signal to raise |
@@ -51,8 +51,8 @@ pub(crate) struct Header {
     pub(crate) slot: u32,
     pub(crate) context: u64,
     pub(crate) kind: ValueKind,
-    /// How many tickets ago its sender wrote its last message; 0 if that was longer ago than there are buffers. Lines
-    /// may arrive in another order than they were written.
+    /// How many tickets ago its sender drew its last ticket; 0 if that was longer ago than there are buffers. Lines may
+    /// be written, and arrive, in another order than their tickets were drawn.
     pub(crate) before: u16,
     pub(crate) place: Place,
 }
@@ -98,11 +98,6 @@ impl Place {
 }
 
 impl Header {
-    /// The header of a message that is not there.
-    pub(crate) fn void(source: Rank) -> Header {
-        Header { source, slot: 0, context: 0, kind: ValueKind::BYTES, before: 0, place: Place::Void }
-    }
-
     /// Returns the words of the line for that ticket.
     #[inline]
     pub(crate) fn encode(&self, ticket: u64) -> LineWords {
@@ -185,7 +180,9 @@ mod tests {
         for ticket in [0, 1, u64::MAX - 2, 1 << 40] {
             let empty = empty_word(ticket, 8);
             assert!(!is_filled(empty, ticket));
-            let (first, _) = Header::void(Rank(0)).encode(ticket);
+            let (slot, context, kind) = (0, 0, ValueKind::BYTES);
+            let void = Header { source: Rank(0), slot, context, kind, before: 0, place: Place::Void };
+            let (first, _) = void.encode(ticket);
             assert!(first.wrapping_sub(empty) as i64 > 0, "a fabric drops writes that are behind");
         }
         assert_eq!(empty_word(7, 8), 0, "memory that is zeroed");

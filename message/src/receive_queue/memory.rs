@@ -194,12 +194,12 @@ pub(crate) struct QueueMemory {
 /// A dropped queue that senders may have open.
 #[derive(Debug)]
 pub(crate) struct DroppedQueue {
-    shares: Vec<QueueShare>,
-    units: Vec<u32>,
-    /// The offset of its local memory.
-    local: u64,
+    pub(super) shares: Vec<QueueShare>,
+    pub(super) units: Vec<u32>,
+    /// The offset of its local memory; a limit has none.
+    pub(super) local: Option<u64>,
     /// Bytes of that memory and of the units.
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 impl Deferred for DroppedQueue {
@@ -214,12 +214,17 @@ impl Deferred for DroppedQueue {
         }
         self.shares.iter().try_for_each(|share| share.counters(worker).free())?;
         self.units.iter().try_for_each(|&unit| arena::give_back(worker, worker.rank(), unit))?;
-        worker.registry().free(self.local).map(|()| true)
+        self.local.map_or(Ok(()), |local| worker.registry().free(local)).map(|()| true)
     }
 }
 
 /// Numbers of the queues of this process.
 static KEYS: RealAtomicU64 = RealAtomicU64::new(KEYS_FROM);
+
+/// Returns a key that no other queue of the job has.
+pub(crate) fn new_key(worker: &Worker) -> u64 {
+    KEYS.fetch_add(1, Ordering::Relaxed) << 24 | u64::from(worker.rank().to_word())
+}
 
 impl QueueMemory {
     /// Makes the memory of a queue.
@@ -255,7 +260,7 @@ impl QueueMemory {
         };
         let bytes = area_bytes.ok_or_else(too_much)?;
         let local = worker.registry().allocate_local(bytes)?;
-        let key = KEYS.fetch_add(1, Ordering::Relaxed) << 24 | u64::from(worker.rank().to_word());
+        let key = new_key(worker);
         let area = GlobalAddress::new(worker.rank(), local);
         let description_at = area.add(bytes - description_bytes);
         // From here on, dropping it frees what was taken.
@@ -321,7 +326,7 @@ impl Drop for QueueMemory {
             let queue = DroppedQueue {
                 shares: std::mem::take(shares),
                 units: std::mem::take(units),
-                local: self.local,
+                local: Some(self.local),
                 bytes: self.bytes,
             };
             let _ = self.all.free(&self.worker, [queue]);

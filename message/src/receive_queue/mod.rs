@@ -23,7 +23,7 @@
 //!    message that nobody has read.
 //!
 //! The messages of one sender are received in the order in which it sends them, also where lines arrive in another
-//! order: each line says how many tickets ago its sender wrote the last one. Nothing is promised across senders. Both
+//! order: each line says how many tickets ago its sender drew the last one. Nothing is promised across senders. Both
 //! counters may lie on another rank than the receiver.
 //!
 //! Two questions that the paper leaves open are answered so:
@@ -41,25 +41,30 @@
 //! Source: Sumimoto and others, Methods for Memory Saving Communication Library Using Remote Atomic Memory
 //! Communication, the scheme that acquires a receive buffer. The paper does not say how the receiver knows that a
 //! buffer is filled, nor that `consumed` must be a prefix; nor what a sender does that gives up after it has drawn a
-//! ticket ([`void_ticket`]).
+//! ticket ([`deferred`]).
 
 pub(crate) mod any_source;
 mod counters;
+mod deferred;
+mod drawn_message;
 mod growing_pause;
 mod layout;
 mod memory;
+mod message_limit;
 mod offer;
 mod receiver;
+mod send_request;
 mod sender;
 mod side_store;
 mod tickets;
-mod void_ticket;
 
 pub use any_source::AnyLook;
 pub(crate) use memory::DroppedQueue;
 pub use memory::ReceiveQueueAddress;
+pub use message_limit::{MessageLimit, MessageLimitAddress, MessagePermits};
 pub(crate) use offer::Offers;
 pub use receiver::{Arrival, ReceiveQueue, TakenMessage, Wanted};
+pub use send_request::PendingSendAny;
 pub use sender::ReceiveQueueSender;
 
 #[doc(hidden)]

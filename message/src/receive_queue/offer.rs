@@ -18,7 +18,7 @@ use crate::slot::arena::{at, atomic8};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tasuki_core::base::error_hint::LONG_TO_QUEUES;
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::{Deadline, WaitEvent, Worker};
+use tasuki_core::engine::{Deadline, Registration, RevocableBuffer, WaitEvent, Worker};
 use tasuki_core::fabric::{AtomicKind, SignalCell};
 use tasuki_core::node::node_state::RankStage;
 use tasuki_core::segment::GlobalAddress;
@@ -57,11 +57,41 @@ struct Places {
     number: u32,
 }
 
-/// An offer that was made.
+/// A message that was offered. Its bytes are registered.
 #[derive(Debug)]
-pub(crate) struct Offer<'o> {
-    offers: &'o Offers,
-    worker: &'o Arc<Worker>,
+pub(crate) struct OfferedMessage {
+    /// Dropped before the registration: a receiver that still claimed it would read memory that is not registered.
+    offer: Offer,
+    _registration: Registration,
+    /// What the receiver must know about it.
+    pub(crate) offered: Offered,
+}
+
+impl OfferedMessage {
+    /// Offers the bytes of a buffer.
+    pub(crate) fn new(
+        buffer: &Arc<RevocableBuffer>,
+        worker: &Arc<Worker>,
+        offers: &Arc<Offers>,
+        call: &dyn Fn() -> String,
+    ) -> Result<OfferedMessage> {
+        let registration = Registration::new(buffer, worker).map_err(|cause| worker.fault(cause, call))?;
+        let offer = offers.make(worker)?;
+        let offered = offer.describe(registration.address(), buffer.len() as u64)?;
+        Ok(OfferedMessage { offer, _registration: registration, offered })
+    }
+
+    /// Returns the signal that is raised when the state of an offer of this rank has changed.
+    pub(crate) fn signal(&self) -> Result<SignalCell> {
+        self.offer.offers.signal(&self.offer.worker).map(|(_, cell)| *cell)
+    }
+}
+
+/// The place of an offer in the table.
+#[derive(Debug)]
+struct Offer {
+    offers: Arc<Offers>,
+    worker: Arc<Worker>,
     place: u64,
     number: u32,
 }
@@ -81,7 +111,7 @@ impl Offers {
     }
 
     /// Takes a place for an offer.
-    pub(crate) fn make<'o>(&'o self, worker: &'o Arc<Worker>) -> Result<Offer<'o>> {
+    fn make(self: &Arc<Self>, worker: &Arc<Worker>) -> Result<Offer> {
         self.signal(worker)?;
         let mut places = self.places();
         let fresh = places.fresh;
@@ -92,61 +122,22 @@ impl Offers {
         let full = Cause::Full { what: LONG_TO_QUEUES, capacity: OFFERS_MAX as usize };
         let place = place.ok_or(full)?;
         places.number = places.number.wrapping_add(1);
-        let offer = Offer { offers: self, worker, place, number: places.number };
+        let offer = Offer { offers: self.clone(), worker: worker.clone(), place, number: places.number };
         drop(places);
         worker.atomic(offer.address(), atomic8(AtomicKind::Swap, state(offer.number, OFFERED)))?;
         Ok(offer)
     }
 }
 
-impl Offer<'_> {
+impl Offer {
     fn address(&self) -> GlobalAddress {
         at(self.worker.rank(), OFFERS + self.place * ENTRY)
     }
 
     /// Describes the offer of these bytes to the receiver.
-    pub(crate) fn describe(&self, from: GlobalAddress, len: u64) -> Result<Offered> {
-        let (signal, _) = *self.offers.signal(self.worker)?;
+    fn describe(&self, from: GlobalAddress, len: u64) -> Result<Offered> {
+        let (signal, _) = *self.offers.signal(&self.worker)?;
         Ok(Offered { len, from, state: self.address(), number: self.number, signal })
-    }
-
-    fn read(&self) -> Result<u64> {
-        self.worker.atomic(self.address(), atomic8(AtomicKind::Load, 0))
-    }
-
-    /// Waits until the receiver has fetched the message. If the limit of the call is reached first, or the queue was
-    /// dropped, takes the offer back, unless the receiver has claimed it.
-    pub(crate) fn wait(
-        &self,
-        receiver: Rank,
-        is_closed: &dyn Fn() -> Result<bool>,
-        call: &dyn Fn() -> String,
-    ) -> Result<()> {
-        let (mut deadline, mut ended) = (self.worker.call_deadline(), None);
-        let mut pause = GrowingPause::new(PAUSE_NS, PAUSE_MAX_NS);
-        loop {
-            let (_, cell) = self.offers.signal(self.worker)?;
-            let seen = self.worker.signal_value(cell);
-            if self.read()? == state(self.number, FETCHED) {
-                return Ok(());
-            }
-            // Unless the receiver is copying the message: that ends soon.
-            if ended.is_some() && self.take_back()? {
-                return ended.map_or(Ok(()), Err);
-            }
-            let change = OfferChange { cell: *cell, seen, worker: self.worker.clone(), receiver };
-            match pause.wait(self.worker, Arc::new(change), deadline, call) {
-                Ok(true) => {}
-                Ok(false) if is_closed()? => {
-                    ended = Some(self.worker.fault(Cause::QueueClosed { peer: receiver }, call));
-                }
-                Ok(false) => {}
-                Err(error) => {
-                    self.worker.check().map_err(|cause| self.worker.fault(cause, call))?;
-                    (deadline, ended) = (Deadline::NEVER, Some(error));
-                }
-            }
-        }
     }
 
     /// Takes the offer back. Returns false if the receiver has claimed it.
@@ -158,11 +149,57 @@ impl Offer<'_> {
     }
 }
 
-impl Drop for Offer<'_> {
+impl Drop for Offer {
     fn drop(&mut self) {
-        // A receiver that still claims it would read memory that is no longer registered.
-        let _ = self.take_back();
+        let _ = self.take_back(); // it may still be offered
         self.offers.places().free.push(self.place);
+    }
+}
+
+impl OfferedMessage {
+    /// Returns true if the receiver has fetched the message.
+    pub(crate) fn is_fetched(&self) -> Result<bool> {
+        let Offer { worker, number, .. } = &self.offer;
+        let now = worker.atomic(self.offer.address(), atomic8(AtomicKind::Load, 0))?;
+        Ok(now == state(*number, FETCHED))
+    }
+
+    /// Waits until the receiver has fetched the message. If the limit of the call is reached first, or the queue was
+    /// dropped, takes the offer back, unless the receiver has claimed it.
+    pub(crate) fn wait(
+        &self,
+        receiver: Rank,
+        why_closed: &dyn Fn() -> Result<Option<Cause>>,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let Offer { offers, worker, .. } = &self.offer;
+        let (mut deadline, mut ended) = (worker.call_deadline(), None);
+        let mut pause = GrowingPause::new(PAUSE_NS, PAUSE_MAX_NS);
+        loop {
+            let (_, cell) = offers.signal(worker)?;
+            let seen = worker.signal_value(cell);
+            if self.is_fetched()? {
+                return Ok(());
+            }
+            // Unless the receiver is copying the message: that ends soon.
+            if ended.is_some() && self.take_back()? {
+                return ended.map_or(Ok(()), Err);
+            }
+            let change = OfferChange { cell: *cell, seen, worker: worker.clone(), receiver };
+            match pause.wait(worker, Arc::new(change), deadline, call) {
+                Ok(true) => {}
+                Ok(false) => ended = why_closed()?.map(|cause| worker.fault(cause, call)).or(ended),
+                Err(error) => {
+                    worker.check().map_err(|cause| worker.fault(cause, call))?;
+                    (deadline, ended) = (Deadline::NEVER, Some(error));
+                }
+            }
+        }
+    }
+
+    /// Takes the offer back. Returns false if the receiver has claimed it.
+    pub(crate) fn take_back(&self) -> Result<bool> {
+        self.offer.take_back()
     }
 }
 

@@ -339,7 +339,11 @@ impl QueueReader {
         }
         let header = self.header(share, ticket);
         if header.place == Place::Void {
-            return self.free(share, ticket).map(|()| None);
+            // Not before the message before it was taken: a later one finds that message through this ticket.
+            let tickets = &self.shares[share].tickets;
+            let before = ticket.wrapping_sub(u64::from(header.before));
+            let may_free = header.before == 0 || !tickets.is_open(before);
+            return if may_free { self.free(share, ticket).map(|()| None) } else { Ok(None) };
         }
         Ok(if wanted.is(&header) { self.first_of_sender(share, ticket, &header, wanted) } else { None })
     }
@@ -479,6 +483,17 @@ impl QueueReader {
             }
         }
         self.publish(true)
+    }
+
+    /// Returns true if the message of a ticket that was drawn is not there yet.
+    pub(crate) fn is_ticket_out(&self) -> Result<bool> {
+        for (number, ReadShare { share, tickets, .. }) in self.shares.iter().enumerate() {
+            let drawn = share.counters(&self.worker).drawn()?;
+            if tickets.open().any(|ticket| precedes(ticket, drawn) && !self.is_there(number, ticket)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Shows senders all buffers that are free.

@@ -27,19 +27,17 @@ impl Communicator {
     /// `TASUKI_ANY_SOURCE` says. Any number is a slot here; slots select messages, and take no memory.
     ///
     /// A message to oneself that is longer than a buffer, or that finds no room, waits for ever unless another thread
-    /// of the rank receives. There is no `isend_any`: a task that calls this blocks a thread of its executor as long as
-    /// the call waits.
+    /// of the rank receives. [`isend_any`](Communicator::isend_any) does not wait; a task uses that.
     ///
     /// The message meets no [`recv`](Communicator::recv), and no receive of another communicator. The messages of a
-    /// rank to another one arrive in order, whichever of its threads send them.
+    /// rank to another one arrive in order, whichever of its threads and requests send them.
     ///
     /// Errors: no such slot or member; the receiver left; a rank died; the time limit: then the message was not sent. A
     /// message that nobody receives before its receiver leaves is lost. A receive of another type is an error of the
     /// receiver alone, and the message keeps its place in the queue: this call does not learn of it.
     ///
     /// Cost: an atomic operation and a write; one cache line for up to 32 bytes. The first message to a member also
-    /// costs a few dependent accesses to its memory. Threads that send to the same member share a lock. Source: FMPL,
-    /// `fmpl_send_any`.
+    /// costs a few dependent accesses to its memory. Source: FMPL, `fmpl_send_any`.
     ///
     /// ```
     /// use tasuki::{Rank, Slot};
@@ -362,7 +360,10 @@ impl<T: Pod> RecvAnyRequest<T> {
                     match self.context.worker().test(&arrival, &|| arrival.call()) {
                         Ok(true) => {}
                         Ok(false) => return Some(arrival),
-                        Err(error) => self.stage = AnyStage::Failed(error),
+                        Err(error) => match self.context.await_drawn(error) {
+                            Ok(()) => return Some(arrival),
+                            Err(error) => self.stage = AnyStage::Failed(error),
+                        },
                     }
                 }
             }
@@ -382,7 +383,8 @@ impl<T: Pod> Request for RecvAnyRequest<T> {
         while let Some(arrival) = self.look() {
             let worker = self.context.worker();
             let call = || arrival.call();
-            worker.wait(&arrival, worker.call_deadline(), &call)?;
+            let waited = worker.wait(&arrival, worker.call_deadline(), &call);
+            waited.or_else(|error| self.context.await_drawn(error))?;
         }
         match std::mem::replace(&mut self.stage, AnyStage::Ended) {
             AnyStage::Taken(values, message) => {

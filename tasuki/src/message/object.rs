@@ -3,7 +3,7 @@
 use crate::engine::Cause;
 use crate::member::{about, place_of};
 use crate::message::request::receive_vec;
-use crate::message::slot::{Slot, not_received, not_sent};
+use crate::message::slot::{Slot, not_received, not_sent, room_for};
 use crate::message::{Peer, QueueReceived, ReceiveQueue, ReceiveQueueSender};
 use crate::{Communicator, Error, Member, Rank, Received, Result};
 use serde::Serialize;
@@ -161,6 +161,61 @@ impl Communicator {
         let failed = |cause| messages.call_failed(cause, ("recv_object", false), place, got.slot);
         let value = decode_message(&bytes, failed)?;
         Ok((value, one(got.slot, got.source)))
+    }
+
+    /// Sends a value of any serde type to a member that receives from any member
+    /// ([`recv_any_object`](Self::recv_any_object)). Needs the cargo feature `serde`. A send to `None` returns at once
+    /// ([`Peer`]).
+    ///
+    /// Errors: those of [`send_any`](Self::send_any); the value cannot be encoded. Cost: the encoding into a vector, and
+    /// a send of as many bytes.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(3, |job| {
+    ///     let (world, me) = (job.world(), job.rank().0);
+    ///     if me != 0 {
+    ///         return world.send_any_object(&format!("from {me}"), Rank(0), Slot(2));
+    ///     }
+    ///     for _ in 1..job.size() {
+    ///         let (text, got) = world.recv_any_object::<String>(Slot(2))?;
+    ///         assert_eq!(text, format!("from {}", got.source));
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn send_any_object<T: Serialize + 'static>(
+        &self,
+        value: &T,
+        to: impl Peer,
+        slot: Slot,
+    ) -> Result<()> {
+        let (messages, _limit) = (self.messages(), self.limited());
+        let Some(place) = place_of(messages, to, "send_any_object")? else { return Ok(()) };
+        let TypedSlot { slot, kind } = typed::<T>(slot);
+        let bytes = encode(value)
+            .map_err(|cause| messages.call_failed(cause, ("send_any_object", true), place, slot))?;
+        let sent = messages.send_any(&bytes, place, slot, kind);
+        sent.map_err(|error| {
+            let error = error.in_outer_call(format!("send_any_object(slot {slot} to rank {place})"));
+            about(to, not_sent::<Object<T>>(error))
+        })
+    }
+
+    /// Receives the oldest object that any member has sent with [`send_any_object`](Self::send_any_object) on that slot,
+    /// or on any slot ([`Slot::ANY`]). Needs the cargo feature `serde`. The count of the result is 1.
+    ///
+    /// Errors: those of [`recv_any`](Self::recv_any), but for the length. A message of another type, or one that is no
+    /// object, stays in the queue. One that does not decode, because `Serialize` and `Deserialize` of its type do not
+    /// agree, is lost. [`send_any_object`](Self::send_any_object) has an example.
+    pub fn recv_any_object<T: DeserializeOwned + 'static>(&self, slot: Slot) -> Result<(T, Received)> {
+        let (messages, _limit) = (self.messages(), self.limited());
+        let (TypedSlot { slot, kind }, mut bytes) = (typed::<T>(slot), Vec::new());
+        let got = messages.recv_any(slot, kind, |len| room_for(&mut bytes, len));
+        let got = got.map_err(not_received::<Object<T>>)?;
+        let failed = |cause| messages.call_failed(cause, ("recv_any_object", false), got.source, got.slot);
+        Ok((decode_message(&bytes, failed)?, one(got.slot, got.source)))
     }
 }
 

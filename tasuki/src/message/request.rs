@@ -18,7 +18,7 @@ use tasuki_message::{ArrivalBuffer, Context, MessageBuffer, PendingRecv, Pending
 
 /// The values of a request.
 #[derive(Debug)]
-enum Values<T> {
+pub(super) enum Values<T> {
     /// No message uses their memory: it has been sent, or it arrives elsewhere.
     Own(Vec<T>),
     Shared(Arc<SharedValues<T>>),
@@ -85,7 +85,7 @@ pub(crate) fn receive_vec<T: Pod>(
 
 impl<T: Pod> Values<T> {
     /// The bytes of values that no message uses; an empty slice for others.
-    fn own_bytes(&mut self) -> &mut [u8] {
+    pub(super) fn own_bytes(&mut self) -> &mut [u8] {
         match self {
             Values::Own(values) => bytemuck::cast_slice_mut(values),
             Values::Shared(_) | Values::Returned => &mut [],
@@ -93,7 +93,7 @@ impl<T: Pod> Values<T> {
     }
 
     /// Takes the values if nothing uses them.
-    fn take_unused(&mut self) -> Option<Vec<T>> {
+    pub(super) fn take_unused(&mut self) -> Option<Vec<T>> {
         match self {
             Values::Own(values) => Some(std::mem::take(values)),
             Values::Shared(values) => Arc::get_mut(values).map(|values| std::mem::take(values.0.get_mut())),
@@ -461,7 +461,7 @@ future_by_request!([T: Pod, D: RequestValues<Value = T>] RecvRequest<T, D>);
 
 /// The error of a second wait, or of a wait after a cancellation.
 #[cold]
-fn ended(me: Rank, call: &str, direction: &str, (slot, peer): (Slot, Option<Rank>)) -> Error {
+pub(super) fn ended(me: Rank, call: &str, direction: &str, (slot, peer): (Slot, Option<Rank>)) -> Error {
     let slot = if slot == Slot::ANY { "any slot".into() } else { format!("slot {}", slot.0) };
     let peer = peer.map_or("nobody".into(), |rank| format!("rank {rank}"));
     let call = || format!("{call}({slot} {direction} {peer})");

@@ -390,6 +390,146 @@ pub fn g_any_source_ends_when_all_other_members_have_left(job: &Job) -> Result<(
     }
 }
 
+/// Requests do not wait for room. Messages keep the order in which they were begun, whether by requests or by calls that
+/// wait, whatever order the requests are waited for.
+pub fn g_isend_any_keeps_the_order_of_all_sends(job: &Job) -> Result<()> {
+    let (world, count) = (job.world(), 150_u64);
+    let send = |number| world.isend_any(message(job.rank().0, number, values_of(number)), FIRST, Slot(0));
+    let receive = |next: &mut Vec<u64>| -> Result<()> {
+        let (values, got) = world.recv_any_vec::<u64>(Slot(0))?;
+        let number = std::mem::replace(&mut next[got.source.0], values[1] + 1);
+        assert_eq!(values, message(got.source.0, number, values_of(number)), "from member {}", got.source);
+        Ok(())
+    };
+    let sends = job.size() == 1 || job.rank() != FIRST;
+    let mut requests = if sends { (0..count).map(send).collect::<Result<Vec<_>>>()? } else { Vec::new() };
+    if sends {
+        assert!(!requests[count as usize - 1].test(), "the queue has fewer buffers, and nobody has received");
+    }
+    job.barrier()?;
+    let mut next = vec![0; job.size()];
+    if sends && job.size() > 1 {
+        for number in (count..count + 40).step_by(2) {
+            world.send_any(&message(job.rank().0, number, values_of(number)), FIRST, Slot(0))?;
+            requests.push(send(number + 1)?);
+        }
+    }
+    if job.rank() == FIRST {
+        let all = if job.size() == 1 { count } else { (count + 40) * (job.size() as u64 - 1) };
+        (0..all).try_for_each(|_| receive(&mut next))?;
+    }
+    for request in requests.iter_mut().rev() {
+        let values = request.wait()?;
+        assert_eq!(values, message(job.rank().0, values[1], values_of(values[1])));
+    }
+    job.barrier()
+}
+
+/// A request that is cancelled sends nothing and holds up nobody; one that is dropped, or whose wait has reached its
+/// limit, sends.
+pub fn g_isend_any_is_cancelled_or_dropped(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank().0);
+    let begin = |number, values| world.isend_any(message(me, number, values), FIRST, Slot(1));
+    let mut kept = None;
+    if is_last(job) {
+        (0..64).try_for_each(|number| world.send_any(&message(me, number, 2), FIRST, Slot(1)))?;
+        let mut requests = (64..70).map(|number| begin(number, if number % 3 == 0 { 400 } else { 5 }));
+        let [short, long, two] = [requests.next(), requests.nth(1), requests.next()];
+        for (request, number, values) in [(short, 64, 5), (long, 66, 400)] {
+            let mut request = request.expect("there are six")?;
+            assert!(!request.test() && request.cancel() && !request.cancel());
+            let error = request.wait().expect_err("it was cancelled");
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
+            assert_eq!(request.into_values(), Some(message(me, number, values)));
+        }
+        drop(two.expect("there are six")?); // 67
+        drop(requests.next().expect("there are six")?); // 68
+        let mut last = requests.next().expect("there are six")?; // 69, which is long
+        assert!(last.wait_timeout(SHORT)?.is_none());
+        kept = Some(last);
+    }
+    job.barrier()?;
+    if job.rank() == FIRST {
+        for (number, values) in
+            (0..64).map(|number| (number, 2)).chain([(65, 5), (67, 5), (68, 5), (69, 400)])
+        {
+            assert_eq!(world.recv_any_vec::<u64>(Slot(1))?.0, message(last(job).0, number, values));
+        }
+    }
+    if let Some(mut last) = kept {
+        assert_eq!(last.wait()?, message(me, 69, 400));
+        assert!(!last.cancel(), "it was received");
+        let mut announced = begin(70, 400)?;
+        assert!(announced.wait_timeout(SHORT)?.is_none());
+        assert!(announced.cancel(), "nobody has received it");
+        assert_eq!(announced.into_values(), Some(message(me, 70, 400)));
+        assert_eq!(world.isend_any(7_u64, None::<Rank>, Slot(1))?.wait()?, 7);
+        let error = world.isend_any(7_u64, FIRST, Slot::ANY).expect_err("a send needs a slot");
+        assert!(error.to_string().contains("isend_any"), "{error}");
+    }
+    job.barrier()?;
+    if job.rank() == FIRST {
+        assert_eq!(world.try_recv_any_vec::<u64>(Slot::ANY)?, None);
+        for number in 0..80_u64 {
+            world.send_any(&number, FIRST, Slot(1))?; // more than there are buffers
+            assert_eq!(world.recv_any_vec::<u64>(Slot(1))?.0, [number]);
+        }
+    }
+    job.barrier()
+}
+
+/// What requests have not written yet is written when their rank leaves, though all other members leave, too.
+pub fn g_isend_any_is_written_while_its_rank_leaves(job: &Job) -> Result<()> {
+    let (world, count) = (job.world(), 100);
+    let values_of = |number: u64| [2, 3, 4, 5, 32][number as usize % 5];
+    if is_last(job) {
+        for number in 0..count {
+            drop(world.isend_any(message(job.rank().0, number, values_of(number)), FIRST, Slot(2))?);
+        }
+    }
+    if job.rank() == FIRST {
+        job.compute(Duration::from_millis(2)); // the other ranks leave
+        let (mut messages, mut number) = (world.messages_from_any::<u64>(Slot(2)), 0);
+        while let Some(got) =
+            if number % 2 == 0 { messages.next() } else { block_on(messages.next_message()) }
+        {
+            assert_eq!(got?.0, message(last(job).0, number, values_of(number)));
+            number += 1;
+        }
+        assert_eq!(number, count);
+    }
+    Ok(())
+}
+
+/// Tasks of several executors await requests for which there was no room.
+pub fn g_isend_any_in_tasks(job: &Job) -> Result<()> {
+    let (world, me, count) = (job.world(), job.rank(), 40_u64);
+    let to = Rank((me.0 + 1) % job.size());
+    for polls_itself in [true, false] {
+        let sends = async {
+            let begin = |number| world.isend_any(message(me.0, number, values_of(number)), to, Slot(3));
+            let mut requests = (0..2 * count).map(begin).collect::<Result<Vec<_>>>()?;
+            requests.pop().expect("there are some").await.map(drop)
+        };
+        let send = |_| if polls_itself { block_on(sends) } else { pollster::block_on(sends) };
+        let (send, receives) = (Mutex::new(Some(send)), || -> Result<()> {
+            job.compute(Duration::from_millis(1));
+            for number in 0..2 * count {
+                let (values, got) = world.recv_any_vec::<u64>(Slot(3))?;
+                assert_eq!(values, message(got.source.0, number, values_of(number)));
+            }
+            Ok(())
+        });
+        let done = job.threads(2, |thread| match thread {
+            0 => (send.lock().expect("nobody has panicked").take().expect("once"))(()),
+            _ => receives(),
+        })?;
+        done.into_iter().collect::<Result<()>>()?;
+        job.barrier()?;
+    }
+    Ok(())
+}
+
 fn drop_ok<T>(_: Result<T>) {}
 
 /// Requests, tasks and iterators get messages, each one once.

@@ -5,6 +5,7 @@ pub mod cancelled_messages;
 pub mod channels;
 pub mod dropped_receives;
 pub mod interrupted_messages;
+pub mod message_limits;
 pub mod message_requests;
 pub mod messages;
 pub mod objects;

@@ -193,6 +193,32 @@ pub fn g20_objects_through_a_receive_queue(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// Objects from any member: in a buffer of the queue, and too long for one. Plain values and objects do not match.
+pub fn g20_objects_from_any_member(job: &Job) -> Result<()> {
+    let world = job.world();
+    world.send_any_object(&String::from("first"), next(job), Slot(1))?;
+    world.send_any(&[5_u8], next(job), Slot(2))?;
+    world.send_any_object(&shapes_in_a_slot(), next(job), Slot(3))?;
+    disagreed(job, world.recv_any_object::<u8>(Slot(2)), &["u8"]);
+    disagreed(job, world.recv_any_vec::<u8>(Slot(3)), &["an object"]);
+    let (shape, received) = world.recv_any_object::<Shape>(Slot(3))?;
+    assert_eq!((shape, received.source.0), (shapes_in_a_slot(), previous(job).0));
+    let (text, received) = world.recv_any_object::<String>(Slot::ANY)?;
+    assert_eq!((text.as_str(), received.slot, received.count), ("first", Slot(1), 1));
+    assert_eq!(world.recv_any_vec::<u8>(Slot(2))?.0, [5]);
+    let stock = stock(100);
+    if job.rank() == 0 && job.size() > 1 {
+        world.send_any_object(&stock, next(job), Slot(0))?; // waits until it is received
+    } else if job.rank() == 1 {
+        assert_eq!(world.recv_any_object::<Stock>(Slot::ANY)?.0, stock);
+    }
+    world.send_any_object(&Lopsided, next(job), Slot(4))?;
+    let error = world.recv_any_object::<Lopsided>(Slot(4)).expect_err("it does not decode");
+    assert!(error.to_string().contains("recv_any_object(slot 4"), "{error}");
+    assert_eq!(world.try_recv_any_vec::<u8>(Slot::ANY)?, None);
+    world.send_any_object(&7, None::<Rank>, Slot(0))
+}
+
 fn shapes_in_a_slot() -> Shape {
     Shape::Polygon(vec![(1.0, 2.0); 3])
 }

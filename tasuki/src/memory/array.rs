@@ -125,8 +125,8 @@ impl<T: Pod> Array<T> {
         self
     }
 
-    /// The part of a rank, or of a member of the array's communicator. If there is no such part, the address is null,
-    /// and accesses refuse it.
+    /// The part of a rank, or of a member of the array's communicator. If there is no such part, every access refuses
+    /// the address.
     ///
     /// An address keeps no memory alive: an array that is a temporary, as in `job.alloc::<u64>(1)?.on(peer)`, is freed
     /// at the end of the statement.

@@ -70,10 +70,47 @@ struct Invalid {
 
 /// What happens when a command has succeeded: a signal is raised. Made by
 /// [`RemoteSignal::add`](crate::onesided::RemoteSignal::add).
+///
+/// ```
+/// use tasuki::Command;
+/// use tasuki::onesided::Effect;
+/// tasuki::local(2, |job| {
+///     let (queue, data, done) = (job.queue(4)?, job.alloc::<u64>(1)?, job.signal()?);
+///     let peer = job.rank_after(1);
+///     let tell: Effect = done.on(peer).add(1);
+///     queue.post(Command::put(data.on(peer), &[7]).then(tell))?;
+///     done.wait_at_least(1)?;
+///     assert_eq!(data.get(0)?, 7);
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effect(pub(crate) CoreEffect);
 
 /// Values that [`Command::reduce`] can combine.
+///
+/// ```
+/// use tasuki::Command;
+/// use tasuki::engine::{Combine, Reducible};
+/// use tasuki::{Job, onesided::LocalArray};
+/// fn combined<T: Reducible>(job: &Job, pair: &LocalArray<T>, how: Combine) -> tasuki::Result<T> {
+///     let (queue, done) = (job.queue(2)?, job.signal()?);
+///     let reduce = Command::reduce(pair.pointer().at(1), pair.pointer(), 1, how);
+///     queue.post(reduce.then(done.on(job.rank()).add(1)))?;
+///     done.wait_at_least(1)?;
+///     pair.get(0)
+/// }
+/// tasuki::local(1, |job| {
+///     let (counts, rates) = (job.alloc_local::<u32>(2)?, job.alloc_local::<f64>(2)?);
+///     counts.write(0, &[3, 4])?;
+///     rates.write(0, &[0.5, 0.25])?;
+///     assert_eq!(combined(job, &counts, Combine::Sum)?, 7);
+///     assert_eq!(combined(job, &rates, Combine::Max)?, 0.5);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub trait Reducible: Pod {
     /// The type's number in encoded commands.
     const NUMBER: ElementType;
@@ -125,12 +162,46 @@ impl Command {
     ///
     /// A long copy runs beside the queue, so that other commands of the queue go on meanwhile. Cost: one copy by the
     /// rank that runs the command.
+    ///
+    /// ```
+    /// use tasuki::Command;
+    /// tasuki::local(3, |job| {
+    ///     let (queue, data, done) = (job.queue(4)?, job.alloc::<usize>(10)?, job.signal()?);
+    ///     data.fill(job.rank().index())?;
+    ///     job.barrier()?;
+    ///     if job.rank() == 0 {
+    ///         // Between two other ranks.
+    ///         let (from, to) = (job.rank_after(1), job.rank_after(2));
+    ///         queue.post(Command::copy(data.on(from), data.on(to), 10).then(done.on(to).add(1)))?;
+    ///     }
+    ///     if job.rank() == 2 {
+    ///         done.wait_at_least(1)?;
+    ///         assert_eq!(data.to_vec()?, [1; 10]);
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn copy<T: Pod>(from: GlobalPtr<T>, to: GlobalPtr<T>, count: usize) -> Command {
         let len = (count as u64).saturating_mul(size_of::<T>() as u64);
         Command::new(Action::Copy { from: from.address(), to: to.address(), len })
     }
 
     /// Writes values that the command carries, at most 48 bytes. They are read when the command is made.
+    ///
+    /// ```
+    /// use tasuki::Command;
+    /// tasuki::local(2, |job| {
+    ///     let (queue, data, done) = (job.queue(4)?, job.alloc::<u32>(3)?, job.signal()?);
+    ///     let peer = job.rank_after(1);
+    ///     queue.post(Command::put(data.on(peer), &[1, 2, 3]).then(done.on(peer).add(1)))?;
+    ///     done.wait_at_least(1)?;
+    ///     assert_eq!(data.to_vec()?, [1, 2, 3]);
+    ///     assert!(queue.post(Command::put(data.on(peer), &[0; 13])).is_err()); // 52 bytes are too many
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn put<T: Pod>(to: GlobalPtr<T>, values: &[T]) -> Command {
         let bytes: &[u8] = bytemuck::cast_slice(values);
         let to = to.address();
@@ -146,6 +217,19 @@ impl Command {
     }
 
     /// Stores a word atomically.
+    ///
+    /// ```
+    /// use tasuki::Command;
+    /// tasuki::local(2, |job| {
+    ///     let (queue, word, done) = (job.queue(4)?, job.alloc::<u64>(1)?, job.signal()?);
+    ///     let peer = job.rank_after(1);
+    ///     queue.post(Command::store(word.on(peer), 7).then(done.on(peer).add(1)))?;
+    ///     done.wait_at_least(1)?;
+    ///     assert_eq!(job.load(word.pointer())?, 7);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn store<W: Word>(at: GlobalPtr<W>, value: W) -> Command {
         let atomic = Atomic { kind: AtomicKind::Store, operand: value.to_bits(), width: W::WIDTH };
         Command::new(Action::Atomic {
@@ -156,6 +240,22 @@ impl Command {
     }
 
     /// Applies an atomic operation to a word, as [`Job::atomic`](crate::Job::atomic) does.
+    ///
+    /// ```
+    /// use tasuki::{Command, Rank};
+    /// use tasuki::onesided::AtomicOp;
+    /// tasuki::local(3, |job| {
+    ///     let (queue, total, done) = (job.queue(4)?, job.alloc::<u64>(1)?, job.signal()?);
+    ///     let add = Command::atomic(total.on(Rank(0)), AtomicOp::Add(5));
+    ///     queue.post(add.then(done.on(Rank(0)).add(1)))?;
+    ///     if job.rank() == 0 {
+    ///         done.wait_at_least(3)?; // the additions of all ranks
+    ///         assert_eq!(total.get(0)?, 15);
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn atomic<W: Word>(at: GlobalPtr<W>, operation: AtomicOp<W>) -> Command {
         let atomic = operation.atomic();
         Command::new(Action::Atomic {
@@ -194,6 +294,25 @@ impl Command {
     ///
     /// The value at `to` is the left operand: of equal distances [`Combine::MinAbs`] and [`Combine::MaxAbs`] keep it.
     /// [`Combine`] says what results from NaN, zeros and infinities, which is what collective calls give.
+    ///
+    /// ```
+    /// use tasuki::engine::Combine;
+    /// use tasuki::{Command, Rank};
+    /// tasuki::local(2, |job| {
+    ///     let (queue, sum, done) = (job.queue(4)?, job.alloc::<f64>(2)?, job.signal()?);
+    ///     sum.write(0, &[0.5, job.rank().index() as f64])?;
+    ///     job.barrier()?;
+    ///     if job.rank() == 1 {
+    ///         let add = Command::reduce(sum.pointer(), sum.on(Rank(0)), 2, Combine::Sum);
+    ///         queue.post(add.then(done.on(Rank(0)).add(1)))?;
+    ///     } else {
+    ///         done.wait_at_least(1)?;
+    ///         assert_eq!(sum.to_vec()?, [1.0, 1.0]);
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn reduce<T: Reducible>(
         from: GlobalPtr<T>,
         to: GlobalPtr<T>,
@@ -247,6 +366,23 @@ impl Command {
     /// A command with two triggers fires when both are met, in either order; if the second is poisoned, that is found
     /// when the first is met. The second trigger takes one more place in the queue and leaves room for 40 bytes of
     /// inline data. A command of a session queue cannot have a trigger.
+    ///
+    /// ```
+    /// use tasuki::{Command, Request};
+    /// tasuki::local(1, |job| {
+    ///     let (queue, word, me) = (job.queue(4)?, job.alloc::<u64>(1)?, job.rank());
+    ///     let (left, right, done) = (job.signal()?, job.signal()?, job.signal()?);
+    ///     let both = Command::store(word.on(me), 7).when(left.reaches(1)).when(right.reaches(1));
+    ///     queue.post(both.then(done.on(me).add(1)))?;
+    ///     job.raise(right.on(me), 1)?;
+    ///     assert!(!done.reaches(1).test()); // it waits for both
+    ///     job.raise(left.on(me), 1)?;
+    ///     done.wait_at_least(1)?;
+    ///     assert_eq!(word.get(0)?, 7);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn when(mut self, trigger: Trigger<'_>) -> Command {
         let (job, trigger) = trigger.into_core();
         if self.job.is_some_and(|other| other != job) {
@@ -265,12 +401,45 @@ impl Command {
     ///
     /// The commands of one queue that raise the same signal form a *stream*: they may end in any order, but their
     /// effects happen in the order in which the commands fired.
+    ///
+    /// ```
+    /// use tasuki::Command;
+    /// tasuki::local(2, |job| {
+    ///     let (queue, row) = (job.queue(4)?, job.alloc::<u64>(2)?);
+    ///     let (arrived, sent) = (job.signal()?, job.signal()?);
+    ///     let (me, peer) = (job.rank(), job.rank_after(1));
+    ///     row.set(0, me.index() as u64)?;
+    ///     let copy = Command::copy(row.on(me), row.on(peer).at(1), 1);
+    ///     queue.post(copy.then(arrived.on(peer).add(1)).then(sent.on(me).add(1)))?;
+    ///     arrived.wait_at_least(1)?; // the peer's value is here
+    ///     assert_eq!(row.get(1)?, peer.index() as u64);
+    ///     sent.wait_at_least(1)?; // this rank's value is there
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn then(mut self, effect: Effect) -> Command {
         let added = self.encoded.then(effect.0);
         self.checked(added)
     }
 
     /// Requires that the rank whose memory is read runs the command.
+    ///
+    /// ```
+    /// use tasuki::Command;
+    /// tasuki::local(2, |job| {
+    ///     let (queue, done, table) = (job.queue(8)?, job.signal()?, job.alloc::<u64>(2)?);
+    ///     let peer = job.rank_after(1);
+    ///     table.set(0, job.rank().index() as u64)?;
+    ///     job.barrier()?;
+    ///     let fetch = Command::copy(table.on(peer), table.pointer().at(1), 1);
+    ///     queue.post(fetch.by_source().then(done.on(job.rank()).add(1)))?;
+    ///     done.wait_at_least(1)?; // while it waits, this rank runs the peer's command
+    ///     assert_eq!(table.get(1)?, peer.index() as u64);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn by_source(mut self) -> Command {
         self.encoded.bind(Class::Source);
         self

@@ -67,12 +67,30 @@ impl Communicator {
     pub(crate) const SLOTS: u32 = 1024;
 
     /// The number of this rank among the members.
+    ///
+    /// ```
+    /// tasuki::local(4, |job| {
+    ///     let half = job.world().split(job.rank().index() % 2)?; // ranks 0 and 2, ranks 1 and 3
+    ///     assert_eq!(half.rank(), job.rank().index() / 2);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn rank(&self) -> Member {
         Member(self.inner.rank().0)
     }
 
     /// The number of members.
+    ///
+    /// ```
+    /// tasuki::local(3, |job| {
+    ///     let part = job.world().split(usize::from(job.rank() == 2))?; // ranks 0 and 1, rank 2
+    ///     assert_eq!(part.size(), if job.rank() == 2 { 1 } else { 2 });
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn size(&self) -> usize {
         self.inner.size()
     }
@@ -90,6 +108,25 @@ impl Communicator {
     /// that are no numbers it may be the receiver alone that finds the difference); the send buffer that
     /// [`set_send_buffer`](crate::message::set_send_buffer) has made is full; the peer died, or left without having
     /// posted the receive; the time limit: then the message was not sent.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(2, |job| {
+    ///     if job.rank() == 0 {
+    ///         let mut row = vec![1.5; 100];
+    ///         job.world().send(&row, Rank(1), Slot(0))?;
+    ///         row.fill(0.0); // the message has the old values
+    ///         job.world().send(&row[..10], Rank(1), Slot(0))?;
+    ///     } else {
+    ///         let mut row = [2.0; 100];
+    ///         job.world().recv(&mut row, Rank(0), Slot(0))?;
+    ///         assert_eq!(row, [1.5; 100]);
+    ///         assert_eq!(job.world().recv(&mut row, Rank(0), Slot(0))?.count, 10);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline(always)] // the value goes from a register into the cache line
     pub fn send<D: Outgoing + ?Sized>(&self, values: &D, to: impl Peer, slot: Slot) -> Result<()> {
         let Some(place) = place_of(self.messages(), to, "send")? else { return Ok(()) };
@@ -118,6 +155,22 @@ impl Communicator {
     ///
     /// Cost: a posting at the sender, and one cache line for up to 48 bytes. This rank copies a longer message out of
     /// the sender's ring; that is the only copy here, and none is made if the message goes in place.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(2, |job| {
+    ///     if job.rank() == 0 {
+    ///         return job.world().send(&[1, 2, 3], Rank(1), Slot(7));
+    ///     }
+    ///     let mut room = [0; 10];
+    ///     let got = job.world().recv(&mut room, Rank(0), Slot::ANY)?;
+    ///     assert_eq!((got.slot, got.count, &room[..3]), (Slot(7), 3, &[1, 2, 3][..]));
+    ///     let got = job.world().recv(&mut room, None::<Rank>, Slot(0))?; // from nobody
+    ///     assert_eq!(got.count, 0);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline(always)]
     pub fn recv<D: Incoming + ?Sized>(&self, into: &mut D, from: impl Peer, slot: Slot) -> Result<Received> {
         let Some(place) = place_of(self.messages(), from, "recv")? else {
@@ -223,6 +276,23 @@ impl Communicator {
     /// which they were begun. Errors of this call: the slot is busy or out of range; there is no such rank. The wait
     /// reports all other errors. Cost: that of [`Communicator::send`], and a heap allocation if the message cannot be
     /// sent at once.
+    ///
+    /// ```
+    /// use tasuki::{Request, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let mut sends = Vec::new();
+    ///     for slot in 0..3 {
+    ///         sends.push(job.world().isend(vec![slot; 1000], job.rank_after(1), Slot(slot))?);
+    ///     }
+    ///     for slot in 0..3 {
+    ///         let (values, _) = job.world().recv_vec::<usize>(job.rank_after(-1), Slot(slot))?;
+    ///         assert_eq!(values, [slot; 1000]);
+    ///     }
+    ///     assert_eq!(sends.remove(0).wait()?, [0; 1000]); // the vector comes back
+    ///     tasuki::wait_all(sends).map(drop)
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn isend<D: RequestValues>(
         &self,
         values: D,

@@ -20,6 +20,23 @@ use tasuki_core::segment::check_available;
 ///
 /// Any thread of the rank may make any call. Several jobs may exist in one process. A clone is another handle of the
 /// same membership, for tasks of an executor. After the rank's program has returned, its calls fail.
+///
+/// ```
+/// use tasuki::{Rank, Slot, Sum};
+/// tasuki::local(3, |job| {
+///     let counter = job.alloc::<u64>(1)?; // memory on every rank
+///     job.fetch_add(counter.on(Rank(0)), 1)?;
+///     job.barrier()?;
+///     if job.rank() == 0 {
+///         assert_eq!(counter.get(0)?, job.size() as u64);
+///     }
+///     let (mut got, next) = (0_usize, job.rank_after(1));
+///     job.world().sendrecv(&job.rank().index(), next, &mut got, job.rank_after(-1), Slot(0))?;
+///     assert_eq!(job.world().allreduce(&got, Sum)?, 3);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Job {
     pub(crate) worker: Arc<Worker>,
@@ -57,18 +74,44 @@ impl Job {
     }
 
     /// The number of this rank, `0 .. size`.
+    ///
+    /// ```
+    /// let ranks = tasuki::local(3, |job| Ok(job.rank().index()))?;
+    /// assert_eq!(ranks, [0, 1, 2]);
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn rank(&self) -> Rank {
         self.worker.rank()
     }
 
     /// The number of ranks of the job.
+    ///
+    /// ```
+    /// tasuki::local(3, |job| {
+    ///     let (me, size) = (job.rank().index(), job.size());
+    ///     let mine = 100 * me / size..100 * (me + 1) / size; // this rank's share of 100 items
+    ///     assert_eq!(mine, [0..33, 33..66, 66..100][me]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn size(&self) -> usize {
         self.worker.size()
     }
 
     /// The communicator of all ranks. It has 1024 slots for each pair and direction.
+    ///
+    /// ```
+    /// use tasuki::Sum;
+    /// tasuki::local(3, |job| {
+    ///     assert_eq!(job.world().allreduce(&1_usize, Sum)?, job.size());
+    ///     assert_eq!(job.world().rank(), job.rank().index());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn world(&self) -> &Communicator {
         &self.world
@@ -215,6 +258,18 @@ impl Job {
     /// same order. The call communicates nothing, and a peer may raise the signal before this rank has made it. A
     /// signal lives as long as the job and takes 128 bytes. A job has at most 2^20 signals and payload signals,
     /// including those of plans and communicators.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let (data, arrived) = (job.alloc::<f64>(4)?, job.signal()?);
+    ///     let peer = job.rank_after(1);
+    ///     job.put_signal(data.on(peer), &[0.5; 4], arrived.on(peer), 1)?;
+    ///     arrived.wait_at_least(1)?; // the peer's values are here
+    ///     assert_eq!(data.to_vec()?, [0.5; 4]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn signal(&self) -> Result<Signal<'_>> {
         Signal::new(self, self.next_signal("signal()")?)
     }
@@ -227,16 +282,56 @@ impl Job {
     /// an allocation of the job, and then all ranks get an error, and may go on. If other ranks are in a call of the
     /// world, the world has failed: each rank gets that error in one call of the job or of the world, and then barriers
     /// and allocations of the job go on. Cost: ceil(log2 P) signals sent and awaited.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let data = job.alloc::<u64>(1)?;
+    ///     job.put(data.on(job.rank_after(1)), &[7])?;
+    ///     job.barrier()?; // all ranks have put
+    ///     assert_eq!(data.get(0)?, 7);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn barrier(&self) -> Result<()> {
         self.agree((JobCallSignature::BARRIER, "job.barrier()"), 0).map(drop)
     }
 
     /// The rank `steps` after this one, counted around the end. Negative steps go back.
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// tasuki::local(3, |job| {
+    ///     let around = [job.rank_after(1), job.rank_after(-1), job.rank_after(3)];
+    ///     if job.rank() == 0 {
+    ///         assert_eq!(around, [Rank(1), Rank(2), Rank(0)]);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn rank_after(&self, steps: i64) -> Rank {
         Rank((self.rank().0 as i64 + steps).rem_euclid(self.size() as i64) as usize)
     }
 
     /// All ranks, in order.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(3, |job| {
+    ///     if job.rank() == 0 {
+    ///         for to in job.ranks().skip(1) {
+    ///             job.world().send(&to.index(), to, Slot(0))?;
+    ///         }
+    ///     } else {
+    ///         let mut got = 0;
+    ///         job.world().recv(&mut got, Rank(0), Slot(0))?;
+    ///         assert_eq!(job.rank(), got);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn ranks(&self) -> impl DoubleEndedIterator<Item = Rank> + ExactSizeIterator + Clone + use<> {
         Rank::all(self.size())
     }
@@ -245,6 +340,22 @@ impl Job {
     /// may be sent to them.
     ///
     /// Not collective. Errors: `count` is 0; there is no room. Cost: a system call.
+    ///
+    /// ```
+    /// use tasuki::{GlobalPtr, Rank};
+    /// tasuki::local(2, |job| {
+    ///     let mut at = GlobalPtr::<u32>::NULL;
+    ///     let table = if job.rank() == 1 { Some(job.alloc_local::<u32>(1000)?) } else { None };
+    ///     if let Some(table) = &table {
+    ///         table.set(999, 7)?;
+    ///         at = table.pointer();
+    ///     }
+    ///     job.world().bcast(&mut at, Rank(1))?;
+    ///     assert_eq!(job.get_value(at.at(999))?, 7);
+    ///     job.barrier() // the array lives until all have read it
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn alloc_local<T: Pod>(&self, count: usize) -> Result<LocalArray<T>> {
         allocate_part(&self.worker, count, &|| format!("alloc_local({count} x {})", type_name::<T>()))
     }

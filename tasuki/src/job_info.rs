@@ -71,6 +71,18 @@ pub struct MemoryUsage {
 
 impl Job {
     /// The memory that this rank uses, by purpose.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let before = job.memory().symmetric;
+    ///     let data = job.alloc::<u64>(1000)?;
+    ///     assert!(job.memory().symmetric >= before + 8000);
+    ///     drop(data);
+    ///     assert_eq!(job.memory().symmetric, before);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn memory(&self) -> MemoryUsage {
         let usage = self.worker.registry().usage();
         MemoryUsage {
@@ -112,6 +124,19 @@ impl Job {
     }
 
     /// Simulates work of the given duration: keeps the processor busy, or lets virtual time pass on the simulator.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tasuki::Sim;
+    /// let run = tasuki::sim(Sim::seed(7).ranks(2), |job| {
+    ///     if job.rank() == 0 {
+    ///         job.compute(Duration::from_secs(60)); // takes no real time
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// assert!(run.time >= Duration::from_secs(60));
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn compute(&self, duration: Duration) {
         self.worker.platform().compute(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
@@ -133,6 +158,20 @@ pub fn fabric(job: &Job) -> &'static str {
 }
 
 /// The operations and features that the fabric of a job supports.
+///
+/// ```
+/// use tasuki::Sim;
+/// use tasuki::engine::capabilities;
+/// tasuki::sim(Sim::seed(7).ranks(2).bare(), |job| {
+///     assert!(!capabilities(job).native_put_signal); // it is emulated
+///     let (data, arrived) = (job.alloc::<u64>(1)?, job.signal()?);
+///     job.put_signal(data.on(job.rank_after(1)), &[7], arrived.on(job.rank_after(1)), 1)?;
+///     arrived.wait_at_least(1)?;
+///     assert_eq!(data.get(0)?, 7);
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub fn capabilities(job: &Job) -> Capabilities {
     job.worker.fabric().capabilities()
 }

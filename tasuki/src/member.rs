@@ -11,6 +11,19 @@ use tasuki_message::Context;
 /// In [`Job::world`](crate::Job::world) each member has the number of its [`Rank`]. In other communicators it may have
 /// another one ([`Communicator::split`](crate::Communicator::split)).
 /// [`Communicator::members`](crate::Communicator::members) translates.
+///
+/// ```
+/// use tasuki::{Member, Rank, Slot, Sum};
+/// tasuki::local(4, |job| {
+///     let odd = job.world().split(job.rank().index() % 2)?; // ranks 0 and 2, ranks 1 and 3
+///     let peer = Member(1 - odd.rank().index());
+///     let mut got = 0;
+///     odd.sendrecv(&job.rank().index(), peer, &mut got, peer, Slot(0))?;
+///     assert_eq!(odd.members().rank_of(peer), Some(Rank(got)));
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Pod, Zeroable)]
 #[bytemuck(crate = "bytemuck")]
 #[repr(transparent)]
@@ -32,6 +45,18 @@ impl Member {
     pub const NONE: Member = Member(usize::MAX);
 
     /// Returns the number as an index into a table.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(3, |job| {
+    ///     let names = job.world().allgather(&(100 + job.rank().index()))?;
+    ///     let mut value = 0;
+    ///     let got = job.world().sendrecv(&1, job.rank_after(1), &mut value, job.rank_after(-1), Slot(0))?;
+    ///     assert_eq!(names[got.source.index()], 100 + job.rank_after(-1).index());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub const fn index(self) -> usize {
         self.0

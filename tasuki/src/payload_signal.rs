@@ -53,6 +53,20 @@ pub struct PayloadSignal<'job, T> {
 }
 
 /// The only writer of some rank's payload signal.
+///
+/// ```
+/// use tasuki::Request;
+/// use tasuki::onesided::{PayloadSignal, PayloadWriter};
+/// tasuki::local(2, |job| {
+///     let states = PayloadSignal::<[f64; 2]>::new(job)?;
+///     let peer = job.rank_after(1);
+///     let mut to_peer: PayloadWriter<'_, [f64; 2]> = states.writer(peer)?;
+///     to_peer.put(&[0.5, 1.5])?;
+///     assert_eq!(states.reader(Some(peer)).wait()?, [0.5, 1.5]);
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct PayloadWriter<'job, T> {
     job: &'job Job,
@@ -67,6 +81,23 @@ pub struct PayloadWriter<'job, T> {
 /// It is a request again and again: each wait returns the next value. Errors of a wait: a rank died or the writer left;
 /// the writer wrote again before this value was read; the time limit of the rank
 /// ([`Job::set_timeout`](crate::Job::set_timeout)).
+///
+/// ```
+/// use tasuki::Request;
+/// use tasuki::onesided::{PayloadReader, PayloadSignal};
+/// tasuki::local(2, |job| {
+///     let (numbers, peer) = (PayloadSignal::<u64>::new(job)?, job.rank_after(1));
+///     let mut to_peer = numbers.writer(peer)?;
+///     let mut from_peer: PayloadReader<'_, u64> = numbers.reader(Some(peer));
+///     for round in 0..3 {
+///         to_peer.put(&round)?;
+///         assert_eq!(from_peer.wait()?, round); // the next value each time
+///         job.barrier()?; // the peer has read the value, too
+///     }
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 ///
 /// # Cancel safety
 ///
@@ -87,6 +118,21 @@ impl<'job, T: Pod> PayloadSignal<'job, T> {
     ///
     /// All ranks must make their signals and payload signals in the same order, and with the same types. The call
     /// communicates nothing. What [`Job::signal`] says about the life and the number of signals holds.
+    ///
+    /// ```
+    /// use tasuki::onesided::PayloadSignal;
+    /// use tasuki::{Rank, Request};
+    /// tasuki::local(2, |job| {
+    ///     let ticks = PayloadSignal::<u32>::new(job)?; // on all ranks
+    ///     if job.rank() == 0 {
+    ///         ticks.writer(Rank(1))?.put(&7)?;
+    ///     } else {
+    ///         assert_eq!(ticks.reader(Some(Rank(0))).wait()?, 7);
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn new(job: &'job Job) -> Result<PayloadSignal<'job, T>> {
         let index = job.next_signal("PayloadSignal::new()")?;
         let cell = job.worker.fabric().own_signal(index);
@@ -97,6 +143,19 @@ impl<'job, T: Pod> PayloadSignal<'job, T> {
     /// Makes this rank the only writer of the payload signal of `to`. The program must ensure that there is only one:
     /// two writers would overwrite each other's payload, and the reader would find it torn or lost, though never
     /// unsafe.
+    ///
+    /// ```
+    /// use tasuki::Request;
+    /// use tasuki::onesided::PayloadSignal;
+    /// tasuki::local(3, |job| {
+    ///     let signal = PayloadSignal::<usize>::new(job)?;
+    ///     signal.writer(job.rank_after(1))?.put(&job.rank().index())?; // each rank has one writer
+    ///     assert_eq!(job.rank_after(-1), signal.reader(None).wait()?);
+    ///     assert!(signal.writer(tasuki::Rank(3)).is_err()); // there is no such rank
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn writer(&self, to: Rank) -> Result<PayloadWriter<'job, T>> {
         self.job.check_rank(to, "payload_signal.writer")?;
         let at = GlobalAddress::new(to, signal_offset(self.index));
@@ -108,6 +167,19 @@ impl<'job, T: Pod> PayloadSignal<'job, T> {
 
     /// The reader of this rank's payload signal. `from` is the writer, if it is known: a wait then ends with an error
     /// when that rank leaves.
+    ///
+    /// ```
+    /// use tasuki::Request;
+    /// use tasuki::onesided::PayloadSignal;
+    /// tasuki::local(2, |job| {
+    ///     let (signal, peer) = (PayloadSignal::<u64>::new(job)?, job.rank_after(1));
+    ///     let mut reader = signal.reader(Some(peer)); // a wait ends if the peer leaves
+    ///     signal.writer(peer)?.put(&(10 + job.rank().index() as u64))?;
+    ///     assert_eq!(reader.wait()?, 10 + peer.index() as u64);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn reader(&self, from: Option<Rank>) -> PayloadReader<'job, T> {
         let (awaited, of) = (AwaitedCondition::default(), PhantomData);
         PayloadReader { job: self.job, cell: self.cell, index: self.index, from, read: 0, awaited, of }
@@ -120,6 +192,30 @@ impl<T: Pod> PayloadWriter<'_, T> {
     /// The reader must have read the value before; there is no buffer. Never waits on mapped memory; otherwise waits
     /// until the fabric has room. Errors: a rank died, or the job is over; where it waits, the time limit of the rank
     /// ([`Job::set_timeout`](crate::Job::set_timeout)). Cost: the stores of one cache line.
+    ///
+    /// ```
+    /// use tasuki::onesided::PayloadSignal;
+    /// use tasuki::{Rank, Request};
+    /// tasuki::local(2, |job| {
+    ///     let (there, back) = (PayloadSignal::<u64>::new(job)?, PayloadSignal::<u64>::new(job)?);
+    ///     let peer = job.rank_after(1);
+    ///     if job.rank() == 0 {
+    ///         let (mut writer, mut answers) = (there.writer(peer)?, back.reader(Some(peer)));
+    ///         for value in 1..4 {
+    ///             writer.put(&value)?;
+    ///             assert_eq!(answers.wait()?, value * value); // so it was read, and the next may follow
+    ///         }
+    ///     } else {
+    ///         let (mut values, mut writer) = (there.reader(Some(peer)), back.writer(peer)?);
+    ///         for _ in 1..4 {
+    ///             let value = values.wait()?;
+    ///             writer.put(&(value * value))?;
+    ///         }
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline(always)] // the value goes from a register into the cache line
     pub fn put(&mut self, value: &T) -> Result<()> {
         if let Err(cause) = self.job.worker.check() {

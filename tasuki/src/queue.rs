@@ -69,6 +69,22 @@ pub struct RemoteQueue(QueueName);
 
 /// Names a posted command so that it can be cancelled. Only the queue's own rank can cancel it ([`Queue::cancel`]).
 /// It has 16 bytes and may be sent there.
+///
+/// ```
+/// use tasuki::engine::Posted;
+/// use tasuki::{Command, Request};
+/// tasuki::local(1, |job| {
+///     let (queue, go, word) = (job.queue(4)?, job.signal()?, job.alloc::<u64>(1)?);
+///     let store = Command::store(word.pointer(), 7).when(go.reaches(1));
+///     let posted: Posted = queue.post(store)?;
+///     assert!(queue.cancel(posted)?); // it has not fired
+///     job.raise(go.on(job.rank()), 1)?;
+///     go.reaches(1).wait()?;
+///     assert_eq!(word.get(0)?, 0);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct Posted {
@@ -78,11 +94,42 @@ pub struct Posted {
 
 impl RemoteQueue {
     /// Posts a command to a queue of any rank. See [`Queue::post`].
+    ///
+    /// ```
+    /// use tasuki::Command;
+    /// tasuki::local(2, |job| {
+    ///     let (queue, done, word) = (job.queue(4)?, job.signal()?, job.alloc::<u64>(1)?);
+    ///     let queues = job.world().allgather(&queue.remote())?;
+    ///     let peer = job.rank_after(1);
+    ///     let store = Command::store(word.on(peer), 7).then(done.on(peer).add(1));
+    ///     queues[peer.index()].post(job, store)?; // to the queue of the peer
+    ///     done.wait_at_least(1)?;
+    ///     assert_eq!(word.get(0)?, 7);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn post(self, job: &Job, command: impl Borrow<Command>) -> Result<Posted> {
         self.post_many(job, std::slice::from_ref(command.borrow()))
     }
 
     /// Posts several commands to a queue of any rank. See [`Queue::post_many`].
+    ///
+    /// ```
+    /// use tasuki::Command;
+    /// tasuki::local(2, |job| {
+    ///     let (queue, done, words) = (job.queue(16)?, job.signal()?, job.alloc::<u64>(4)?);
+    ///     let queues = job.world().allgather(&queue.remote())?;
+    ///     let peer = job.rank_after(1);
+    ///     let store = |index| Command::store(words.on(peer).at(index), 7).then(done.on(peer).add(1));
+    ///     let stores: Vec<Command> = (0..4).map(store).collect();
+    ///     queues[peer.index()].post_many(job, &stores)?; // all four, or none
+    ///     done.wait_at_least(4)?;
+    ///     assert_eq!(words.to_vec()?, [7; 4]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn post_many(self, job: &Job, commands: &[Command]) -> Result<Posted> {
         match post_all(&job.worker, PostTo::Queue(self.0), commands) {
             Ok(position) => Ok(Posted { queue: self.0, position }),
@@ -91,6 +138,16 @@ impl RemoteQueue {
     }
 
     /// The rank that owns the queue.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let queue = job.queue(4)?;
+    ///     let queues = job.world().allgather(&queue.remote())?;
+    ///     assert_eq!(queues[1].rank(), tasuki::Rank(1));
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn rank(self) -> Rank {
         self.0.address().rank()
     }
@@ -106,6 +163,19 @@ impl Job {
     ///
     /// Not collective. Errors: `capacity` is 0 or too large; there is no room. Cost: a system call, and 216 bytes for
     /// each place and 17 KiB of this rank's job memory.
+    ///
+    /// ```
+    /// use tasuki::Command;
+    /// tasuki::local(2, |job| {
+    ///     let (queue, done, word) = (job.queue(100)?, job.signal()?, job.alloc::<u64>(1)?);
+    ///     let peer = job.rank_after(1);
+    ///     queue.post(Command::store(word.on(peer), 7).then(done.on(peer).add(1)))?;
+    ///     done.wait_at_least(1)?;
+    ///     assert_eq!((word.get(0)?, queue.capacity()), (7, 128)); // rounded up
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn queue(&self, capacity: usize) -> Result<Queue> {
         self.helper.start();
         let own = self.worker.make_queue(capacity, None);
@@ -156,12 +226,41 @@ impl Queue {
     /// the queue is full ([`Cause::Full`]), in which case nothing was posted and the caller may try again later; the
     /// command is invalid. A failure when the command runs poisons its signals. Cost: a compare-and-swap and one
     /// written cache line.
+    ///
+    /// ```
+    /// use tasuki::Command;
+    /// tasuki::local(1, |job| {
+    ///     let (queue, first, second) = (job.queue(4)?, job.signal()?, job.signal()?);
+    ///     let (words, me) = (job.alloc::<u64>(2)?, job.rank());
+    ///     let waits = Command::copy(words.on(me), words.on(me).at(1), 1).when(first.reaches(1));
+    ///     queue.post(waits.then(second.on(me).add(1)))?;
+    ///     queue.post(Command::store(words.on(me), 7).then(first.on(me).add(1)))?; // passes the one that waits
+    ///     second.wait_at_least(1)?;
+    ///     assert_eq!(words.to_vec()?, [7, 7]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn post(&self, command: impl Borrow<Command>) -> Result<Posted> {
         self.post_many(std::slice::from_ref(command.borrow()))
     }
 
     /// Posts all of these commands, one behind the other, or none of them. Cheaper than separate posts. Returns the
     /// name of the first command; the others cannot be cancelled.
+    ///
+    /// ```
+    /// use tasuki::Command;
+    /// tasuki::local(1, |job| {
+    ///     let (queue, done, me) = (job.queue(16)?, job.signal()?, job.rank());
+    ///     let words = job.alloc::<u64>(8)?;
+    ///     let store = |index| Command::store(words.on(me).at(index), index as u64).then(done.on(me).add(1));
+    ///     queue.post_many(&(0..8).map(store).collect::<Vec<_>>())?;
+    ///     done.wait_at_least(8)?;
+    ///     assert_eq!(words.to_vec()?, [0, 1, 2, 3, 4, 5, 6, 7]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn post_many(&self, commands: &[Command]) -> Result<Posted> {
         match post_all(&self.worker, PostTo::Own(&self.own), commands) {
             Ok(position) => Ok(Posted { queue: self.own.name(), position }),
@@ -174,6 +273,21 @@ impl Queue {
     ///
     /// Waits for the rank that runs the queue at the moment, which takes microseconds. Errors: the command is of
     /// another queue; the queue repeats its commands ([`Queue::repeat`]).
+    ///
+    /// ```
+    /// use tasuki::Command;
+    /// tasuki::local(1, |job| {
+    ///     let (queue, go, done, me) = (job.queue(4)?, job.signal()?, job.signal()?, job.rank());
+    ///     let add = |amount| Command::nothing().when(go.reaches(1)).then(done.on(me).add(amount));
+    ///     let (first, _second) = (queue.post(add(100))?, queue.post(add(1))?);
+    ///     assert!(queue.cancel(first)?);
+    ///     job.raise(go.on(me), 1)?;
+    ///     done.wait_at_least(1)?;
+    ///     assert_eq!(done.value(), 1); // only the second has fired
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn cancel(&self, posted: Posted) -> Result<bool> {
         let of_this = posted.queue == self.own.name();
         let cancelled = if of_this {
@@ -189,21 +303,79 @@ impl Queue {
     ///
     /// Errors: it is no session queue; it has no commands; one of them has run already, because the credit was raised
     /// before this call.
+    ///
+    /// ```
+    /// use tasuki::{Command, Queue};
+    /// tasuki::local(1, |job| {
+    ///     let (credit, done, me) = (job.signal()?, job.signal()?, job.rank());
+    ///     let words = job.alloc::<u64>(2)?;
+    ///     let queue = Queue::session(job, 4, &credit)?;
+    ///     queue.post(Command::copy(words.on(me), words.on(me).at(1), 1).then(done.on(me).add(1)))?;
+    ///     queue.repeat()?;
+    ///     for step in 1..4 {
+    ///         words.set(0, step)?;
+    ///         job.raise(credit.on(me), 1)?; // runs the command once more
+    ///         done.wait_at_least(step)?;
+    ///         assert_eq!(words.get(1)?, step);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn repeat(&self) -> Result<()> {
         self.worker.repeat(&self.own).map_err(|cause| self.worker.fault(cause, || "repeat".into()))
     }
 
     /// The name with which other ranks post to this queue: 8 bytes, which may be sent to any rank.
+    ///
+    /// ```
+    /// use tasuki::{Command, Rank};
+    /// tasuki::local(2, |job| {
+    ///     let (queue, done) = (job.queue(4)?, job.signal()?);
+    ///     let mut name = queue.remote();
+    ///     job.world().bcast(&mut name, Rank(0))?; // both ranks post to the queue of rank 0
+    ///     name.post(job, Command::nothing().then(done.on(Rank(0)).add(1)))?;
+    ///     if job.rank() == 0 {
+    ///         done.wait_at_least(2)?;
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn remote(&self) -> RemoteQueue {
         RemoteQueue(self.own.name())
     }
 
     /// The number of places: the requested capacity, rounded up to a power of two.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     assert_eq!(job.queue(5)?.capacity(), 8);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn capacity(&self) -> usize {
         self.own.capacity() as usize
     }
 
     /// The number of commands in the queue at the moment, by state.
+    ///
+    /// ```
+    /// use tasuki::{Command, Request};
+    /// tasuki::local(1, |job| {
+    ///     let (queue, go, done) = (job.queue(8)?, job.signal()?, job.signal()?);
+    ///     queue.post(Command::nothing().when(go.reaches(1)).then(done.on(job.rank()).add(1)))?;
+    ///     while queue.stats().waiting == 0 {
+    ///         done.reaches(1).test(); // a rank that tests anything reads its queues
+    ///     }
+    ///     job.raise(go.on(job.rank()), 1)?;
+    ///     done.wait_at_least(1)?;
+    ///     assert_eq!((queue.stats().waiting, queue.stats().failed), (0, 0));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn stats(&self) -> QueueStats {
         self.own.stats()
     }

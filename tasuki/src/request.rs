@@ -156,6 +156,24 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 /// A request of any kind, for lists of different kinds: [`wait_any`].
+///
+/// ```
+/// use tasuki::engine::AnyRequest;
+/// use tasuki::{Request, Slot, wait_any};
+/// tasuki::local(2, |job| {
+///     let (peer, done) = (job.rank_after(1), job.signal()?);
+///     let mut message = job.world().irecv([0], peer, Slot(0))?;
+///     let mut signal = done.reaches(1);
+///     job.raise(done.on(peer), 1)?;
+///     let first = wait_any([&mut message as &mut dyn AnyRequest, &mut signal])?;
+///     assert_eq!(first, 1); // nobody has sent a message
+///     job.barrier()?;
+///     job.world().send(&[7], peer, Slot(0))?;
+///     assert_eq!(message.wait()?.0, [7]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub trait AnyRequest {
     #[doc(hidden)]
     fn poll_any(&mut self, context: &mut task::Context<'_>) -> Poll<()>;
@@ -264,6 +282,21 @@ pub fn wait_all<R: Requests>(requests: R) -> Result<R::Values> {
 }
 
 /// Several requests that [`wait_all`] waits for.
+///
+/// ```
+/// use tasuki::{Slot, Sum, wait_all};
+/// tasuki::local(2, |job| {
+///     let (world, peer) = (job.world(), job.rank_after(1));
+///     let receive = world.irecv(0, peer, Slot(0))?;
+///     let (send, sum) = (world.isend(7, peer, Slot(0))?, world.iallreduce(1, Sum)?);
+///     let ((got, _), _, two) = wait_all((receive, send, sum))?; // of different kinds
+///     assert_eq!((got, two), (7, 2));
+///     let sums = (0..4).map(|value| world.iallreduce(value, Sum)).collect::<tasuki::Result<Vec<_>>>()?;
+///     assert_eq!(wait_all(sums)?, [0, 2, 4, 6]); // a list
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub trait Requests: sealed::SealedRequests {
     /// The values of the requests.
     type Values;

@@ -37,6 +37,18 @@ impl<'job> Signal<'job> {
     }
 
     /// The signal of `rank`, to be raised.
+    ///
+    /// ```
+    /// tasuki::local(3, |job| {
+    ///     let arrived = job.signal()?;
+    ///     for rank in job.ranks() {
+    ///         job.raise(arrived.on(rank), 1)?;
+    ///     }
+    ///     arrived.wait_at_least(3)?; // all ranks have come
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn on(&self, rank: Rank) -> RemoteSignal {
         RemoteSignal(GlobalAddress::new(rank, signal_offset(self.index)))
@@ -44,6 +56,20 @@ impl<'job> Signal<'job> {
 
     /// The value of this rank's counter. Data put before a raise are visible to a rank that observes the raise. A
     /// poisoned signal still counts; only waits report that it is poisoned.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let (data, arrived) = (job.alloc::<u64>(1)?, job.signal()?);
+    ///     let peer = job.rank_after(1);
+    ///     job.put_signal(data.on(peer), &[7], arrived.on(peer), 1)?;
+    ///     while arrived.value() == 0 {
+    ///         std::thread::yield_now(); // or a part of the program's work
+    ///     }
+    ///     assert_eq!(data.get(0)?, 7);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn value(&self) -> u64 {
         self.job.worker.signal_value(&self.cell)
@@ -60,6 +86,20 @@ impl<'job> Signal<'job> {
     /// all other ranks left; a command that should have raised the signal failed before the counter reached the
     /// threshold ([`Cause::Poisoned`](crate::engine::Cause::Poisoned)). Cost: the transfer of one cache line when the
     /// raise is about to arrive; a long wait sleeps.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let (rows, arrived) = (job.alloc::<u64>(3)?, job.signal()?);
+    ///     let peer = job.rank_after(1);
+    ///     for row in 0..3 {
+    ///         job.put_signal(rows.on(peer).at(row), &[row as u64 + 5], arrived.on(peer), 1)?;
+    ///     }
+    ///     arrived.wait_at_least(3)?; // all three are here
+    ///     assert_eq!(rows.to_vec()?, [5, 6, 7]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn wait_at_least(&self, threshold: u64) -> Result<()> {
         self.wait_in_call(threshold, &|| wait_call(self.index, threshold))
@@ -137,6 +177,20 @@ impl Job {
     }
 
     /// Raises a signal by `amount`. Errors: the signal's address is invalid; a rank died. Cost: one atomic addition.
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// tasuki::local(3, |job| {
+    ///     let ready = job.signal()?;
+    ///     if job.rank() != 0 {
+    ///         job.raise(ready.on(Rank(0)), 1)?;
+    ///     } else {
+    ///         ready.wait_at_least(2)?; // both others are ready
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn raise(&self, signal: RemoteSignal, amount: u64) -> Result<()> {
         self.worker.raise(signal.0, amount)

@@ -97,12 +97,33 @@ pub struct Split {
 
 impl Split {
     /// The part of all members that give this colour, which may be any number.
+    ///
+    /// ```
+    /// use tasuki::{Sum, collective::Split};
+    /// tasuki::local(4, |job| {
+    ///     let row = job.world().split(Split::colour(job.rank().index() / 2))?; // ranks 0 and 1, ranks 2 and 3
+    ///     assert_eq!(row.allreduce(&job.rank().index(), Sum)?, [1, 1, 5, 5][job.rank().index()]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub const fn colour(colour: usize) -> Split {
         Split { colour, key: 0, slots: Communicator::SLOTS as usize }
     }
 
     /// Orders the members of the part by these keys, and by their present numbers where keys are equal. The key is 0 if
     /// none is given.
+    ///
+    /// ```
+    /// use tasuki::collective::Split;
+    /// tasuki::local(3, |job| {
+    ///     let weight = [5, 9, 2][job.rank().index()];
+    ///     let sorted = job.world().split(Split::colour(0).key(weight))?;
+    ///     assert_eq!(sorted.rank(), [1, 2, 0][job.rank().index()]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[must_use]
     pub const fn key(self, key: isize) -> Split {
         Split { key, ..self }
@@ -110,6 +131,19 @@ impl Split {
 
     /// Gives the part this number of slots, 1 to 2^20, for each pair and direction. All members of a part give the same
     /// number; it is 1024 if none is given.
+    ///
+    /// ```
+    /// use tasuki::{Slot, collective::Split};
+    /// tasuki::local(2, |job| {
+    ///     let wide = job.world().split(Split::colour(0).slots(5000))?;
+    ///     let (peer, mut got) = (job.rank_after(1), 0);
+    ///     wide.sendrecv(&7, peer, &mut got, peer, Slot(4999))?;
+    ///     assert_eq!(got, 7);
+    ///     assert!(job.world().send(&7, peer, Slot(4999)).is_err()); // the world has 1024
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[must_use]
     pub const fn slots(self, slots: usize) -> Split {
         Split { slots, ..self }
@@ -118,6 +152,20 @@ impl Split {
 
 /// What a member passes to [`Communicator::split`]: a colour, `(colour, key)`, or a [`Split`], and gets its
 /// [`Communicator`]; or an `Option` of one of them, and gets an `Option`: with `None` it is in no part.
+///
+/// ```
+/// use tasuki::{Communicator, collective::Split};
+/// tasuki::local(3, |job| {
+///     let (world, me) = (job.world(), job.rank().index());
+///     let pair: Communicator = world.split(me / 2)?; // a colour
+///     let reversed: Communicator = world.split((0, -(me as isize)))?; // a colour and a key
+///     let some: Option<Communicator> = world.split((me > 0).then_some(Split::colour(0)))?;
+///     assert_eq!((pair.size(), some.map(|part| part.size())), [(2, None), (2, Some(2)), (1, Some(2))][me]);
+///     assert_eq!(reversed.rank(), 2 - me);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name a part of a communicator",
     note = "pass a colour, `(colour, key)`, `Split::colour(..)`, or an `Option` of one of them"

@@ -6,6 +6,18 @@ use tasuki_core::engine::Worker;
 
 /// A part of the program that a trace shows as a span: from [`Job::span`] until this value is dropped, on the thread
 /// that called it.
+///
+/// ```
+/// tasuki::local(2, |job| {
+///     let sum = {
+///         let _step = job.span("sum"); // ends with the block
+///         job.world().allreduce(&1_u64, tasuki::Sum)?
+///     };
+///     assert_eq!(sum, 2);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[must_use = "the span ends when it is dropped"]
 #[derive(Debug)]
 pub struct Span<'j> {

@@ -18,6 +18,21 @@ use tasuki_core::queue::command::Trigger as CoreTrigger;
 /// As the condition of a command ([`Command::when`](crate::Command::when)) it means the counter of the rank that owns
 /// the command's queue.
 ///
+/// ```
+/// use tasuki::onesided::Trigger;
+/// use tasuki::{Command, Request};
+/// tasuki::local(2, |job| {
+///     let (queue, arrived, passed) = (job.queue(4)?, job.signal()?, job.signal()?);
+///     let peer = job.rank_after(1);
+///     let comes: Trigger<'_> = arrived.reaches(1); // as the condition of a command
+///     queue.post(Command::nothing().when(comes).then(passed.on(peer).add(1)))?;
+///     job.raise(arrived.on(peer), 1)?;
+///     passed.reaches(1).wait()?; // as a request
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+///
 /// # Cancel safety
 ///
 /// Dropping it changes nothing.

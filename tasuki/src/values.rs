@@ -9,6 +9,25 @@ use tasuki_core::segment::GlobalAddress;
 use tasuki_message::{Context, Received, SHORT_MAX, SentShort, TypedSlot};
 
 /// Values that a send or a put reads: any [`Data`], or [`Strided`] values.
+///
+/// ```
+/// use tasuki::message::Strided;
+/// use tasuki::{Rank, Slot};
+/// tasuki::local(2, |job| {
+///     let (world, matrix) = (job.world(), vec![1, 2, 3, 4]); // two rows of two values
+///     if job.rank() == 0 {
+///         world.send(&7, Rank(1), Slot(0))?;
+///         world.send(&matrix[..2], Rank(1), Slot(0))?;
+///         world.send(&Strided::column(&matrix, 2, 1), Rank(1), Slot(0))?;
+///     } else {
+///         for sent in [vec![7], vec![1, 2], vec![2, 4]] {
+///             assert_eq!(world.recv_vec::<i32>(Rank(0), Slot(0))?.0, sent);
+///         }
+///     }
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not hold values that a call can read",
     note = "values are numbers, arrays, slices and vectors of numbers or of types that are `Pod`, and `Strided` values"
@@ -35,6 +54,26 @@ pub trait Outgoing: sealed::SealedOutgoing {
 }
 
 /// Values that a receive or a get fills: any [`Data`], or [`StridedMut`] values.
+///
+/// ```
+/// use tasuki::message::StridedMut;
+/// use tasuki::{Rank, Slot};
+/// tasuki::local(2, |job| {
+///     let (mut number, mut row, mut matrix) = (0, [0; 2], vec![0; 4]);
+///     if job.rank() == 0 {
+///         for values in [&[7][..], &[1, 2], &[3, 4]] {
+///             job.world().send(values, Rank(1), Slot(0))?;
+///         }
+///     } else {
+///         job.world().recv(&mut number, Rank(0), Slot(0))?;
+///         job.world().recv(&mut row, Rank(0), Slot(0))?;
+///         job.world().recv(&mut StridedMut::column(&mut matrix, 2, 1), Rank(0), Slot(0))?;
+///         assert_eq!((number, row, matrix), (7, [1, 2], vec![0, 3, 0, 4]));
+///     }
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not hold values that a call can fill",
     note = "values are numbers, arrays, slices and vectors of numbers or of types that are `Pod`, and `StridedMut` values"

@@ -42,6 +42,25 @@ impl BlockCount for Uneven<usize> {
 /// [`scatter_init`](crate::Communicator::scatter_init), [`alltoall_init`](crate::Communicator::alltoall_init) and
 /// [`neighbor_alltoall_init`](crate::Cartesian::neighbor_alltoall_init): a number, if all blocks have that many values,
 /// or a list with one number for each member or neighbour, `&counts`. The receivers of blocks learn their lengths.
+///
+/// ```
+/// use tasuki::Request;
+/// tasuki::local(2, |job| {
+///     let me = job.rank().index();
+///     let mut equal = job.world().alltoall_init::<u8>(1)?; // one value for each member
+///     equal.input()?.copy_from_slice(&[10 * me as u8, 10 * me as u8 + 1]);
+///     equal.start()?;
+///     equal.wait()?;
+///     assert_eq!(equal.result()?, [me as u8, 10 + me as u8]);
+///     let mut uneven = job.world().alltoall_init::<u8>(&[0, me + 1])?; // none for rank 0
+///     uneven.input()?.fill(me as u8);
+///     uneven.start()?;
+///     uneven.wait()?;
+///     assert_eq!(uneven.result()?, [&[][..], &[0, 1, 1]][me]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the number of values of each block",
     note = "pass a number, or `&counts` with one number for each member"

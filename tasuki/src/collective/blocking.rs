@@ -26,6 +26,18 @@ impl Communicator {
     /// Collective ([rules](crate::collective#rules)). Cost of the first three calls: ceil(log8 P) rounds of up to seven
     /// short messages each, or a barrier of the network if the fabric has one; later calls: see
     /// [costs](crate::collective#costs).
+    ///
+    /// ```
+    /// tasuki::local(3, |job| {
+    ///     let at = job.alloc::<u64>(1)?;
+    ///     at.set(0, job.rank().index() as u64 + 1)?;
+    ///     job.world().barrier()?; // all members have set their value
+    ///     let next = job.rank_after(1);
+    ///     assert_eq!(job.load(at.on(next))?, next.index() as u64 + 1);
+    ///     job.world().barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn barrier(&self) -> Result<()> {
         self.inner().barrier()
     }
@@ -78,6 +90,17 @@ impl Communicator {
     /// calls of a kind: messages down a tree of ceil(log8 P) levels, in which a member sends to up to seven others at
     /// each level; up to 40 bytes are one cache line, more are announced by a line of their own; no memory. Later
     /// calls: see [costs](crate::collective#costs).
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// tasuki::local(3, |job| {
+    ///     let mut row = if job.rank() == 1 { vec![0.5; 100] } else { vec![0.0; 100] };
+    ///     job.world().bcast(&mut row, Rank(1))?;
+    ///     assert_eq!(row, [0.5; 100]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn bcast<D: Data + ?Sized>(&self, values: &mut D, root: impl Peer) -> Result<()> {
         let root = self.root(root, "bcast")?;
         self.inner().bcast(values.values_mut(), root.place()).map_err(name_type::<D::Value>)

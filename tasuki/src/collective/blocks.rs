@@ -88,6 +88,12 @@ impl<T: Pod> Blocks<T> {
     }
 
     /// The values of a block. Panics if there is no such block, or if its ends are wrong.
+    ///
+    /// ```
+    /// use tasuki::Blocks;
+    /// let blocks = Blocks::from(vec![vec![1, 2], vec![], vec![3]]);
+    /// assert_eq!((blocks.block(0), blocks.block(1)), (&[1, 2][..], &[][..]));
+    /// ```
     #[inline]
     pub fn block(&self, index: usize) -> &[T] {
         let begin = if index == 0 { 0 } else { self.ends[index - 1] };
@@ -95,31 +101,71 @@ impl<T: Pod> Blocks<T> {
     }
 
     /// The blocks, in order. Panics at a block whose ends are wrong.
+    ///
+    /// ```
+    /// use tasuki::Blocks;
+    /// let blocks = Blocks::from(vec![vec![1, 2], vec![], vec![3]]);
+    /// let sums: Vec<i32> = blocks.iter().map(|block| block.iter().sum()).collect();
+    /// assert_eq!(sums, [3, 0, 3]);
+    /// ```
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[T]> {
         (0..self.len()).map(|index| self.block(index))
     }
 
     /// The number of blocks.
+    ///
+    /// ```
+    /// use tasuki::Blocks;
+    /// assert_eq!(Blocks::from(vec![vec![1, 2], vec![], vec![3]]).len(), 3);
+    /// ```
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Returns true if there is no block.
+    ///
+    /// ```
+    /// use tasuki::Blocks;
+    /// assert!(Blocks::<f64>::default().is_empty());
+    /// assert!(!Blocks::from(vec![Vec::<f64>::new()]).is_empty()); // one block without values
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
     /// The number of values of each block. Panics at a block whose ends are wrong.
+    ///
+    /// ```
+    /// use tasuki::Blocks;
+    /// let blocks = Blocks::from(vec![vec![1, 2], vec![], vec![3]]);
+    /// assert!(blocks.counts().eq([2, 0, 1]));
+    /// ```
     pub fn counts(&self) -> impl ExactSizeIterator<Item = usize> {
         self.iter().map(<[T]>::len)
     }
 
     /// All values, block after block.
+    ///
+    /// ```
+    /// use tasuki::Blocks;
+    /// assert_eq!(Blocks::from(vec![vec![1, 2], vec![], vec![3]]).values(), [1, 2, 3]);
+    /// ```
     pub fn values(&self) -> &[T] {
         &self.values
     }
 
     /// Returns all values, block after block.
+    ///
+    /// ```
+    /// use tasuki::{Blocks, Uneven};
+    /// tasuki::local(3, |job| {
+    ///     let me = job.rank().index();
+    ///     let got: Blocks<usize> = job.world().allgather(Uneven(&vec![me; me]))?;
+    ///     assert_eq!(got.into_values(), [1, 2, 2]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn into_values(self) -> Vec<T> {
         self.values
     }

@@ -47,27 +47,80 @@ impl<const N: usize> Cartesian<N> {
     ///
     /// Collective ([rules](crate::collective#rules)). Errors, on all members: members pass different grids; the grid
     /// has not exactly one place for each member. Cost: an allgather of 8 bytes.
+    ///
+    /// ```
+    /// use tasuki::{Cartesian, Member};
+    /// tasuki::local(6, |job| {
+    ///     let cylinder = Cartesian::new(job.world(), [2, 3], [false, true])?;
+    ///     assert_eq!(cylinder.member_at([1, 3]), Some(Member(3))); // around the end of the second dimension
+    ///     assert!(Cartesian::new(job.world(), [2, 2], [false, true]).is_err()); // four places for six members
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn new(members: &Communicator, dims: [usize; N], periodic: [bool; N]) -> Result<Cartesian<N>> {
         let edges = Edges::new(members, members.inner().grid(&dims, &periodic)?);
         Ok(Cartesian { edges, dims, periodic })
     }
 
     /// The communicator of the members.
+    ///
+    /// ```
+    /// use tasuki::{Cartesian, Sum};
+    /// tasuki::local(4, |job| {
+    ///     let grid = Cartesian::new(job.world(), [2, 2], [true, true])?;
+    ///     let [row, column] = grid.coords();
+    ///     assert_eq!(grid.communicator().allreduce(&[row, column], Sum)?, [2, 2]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn communicator(&self) -> &Communicator {
         self.edges.communicator()
     }
 
     /// The sides: the number of members along each dimension.
+    ///
+    /// ```
+    /// use tasuki::Cartesian;
+    /// tasuki::local(4, |job| {
+    ///     let grid = Cartesian::new(job.world(), tasuki::dims_create(4, [0, 0])?, [false, false])?;
+    ///     assert_eq!(grid.dims(), [2, 2]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn dims(&self) -> [usize; N] {
         self.dims
     }
 
     /// Which dimensions are periodic.
+    ///
+    /// ```
+    /// use tasuki::Cartesian;
+    /// tasuki::local(2, |job| {
+    ///     let ring = Cartesian::new(job.world(), [2, 1], [true, false])?;
+    ///     assert_eq!(ring.periodic(), [true, false]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn periodic(&self) -> [bool; N] {
         self.periodic
     }
 
     /// The place of this member.
+    ///
+    /// ```
+    /// use tasuki::Cartesian;
+    /// tasuki::local(6, |job| {
+    ///     let grid = Cartesian::new(job.world(), [2, 3], [false, false])?;
+    ///     let [row, column] = grid.coords();
+    ///     assert_eq!(job.rank(), 3 * row + column);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn coords(&self) -> [usize; N] {
         self.place(self.communicator().rank())
     }
@@ -152,6 +205,18 @@ impl<const N: usize> Cartesian<N> {
     }
 
     /// The neighbours before and after this member along each dimension, in the order of the blocks.
+    ///
+    /// ```
+    /// use tasuki::{Cartesian, Member};
+    /// tasuki::local(3, |job| {
+    ///     let line = Cartesian::new(job.world(), [3], [false])?;
+    ///     let [[before, after]] = line.neighbors();
+    ///     assert_eq!(before, [None, Some(Member(0)), Some(Member(1))][job.rank().index()]);
+    ///     assert_eq!(after, [Some(Member(1)), Some(Member(2)), None][job.rank().index()]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn neighbors(&self) -> [[Option<Member>; 2]; N] {
         std::array::from_fn(|dim| self.shift(dim, 1).into())
     }
@@ -164,6 +229,19 @@ impl<const N: usize> Cartesian<N> {
     /// dimension; a block for this member itself has another length than its room. A failure: two neighbours disagree
     /// about a length, which both find before any value is sent. Cost: a message of one cache line in each direction
     /// between neighbours, then one message for each block. The call always uses messages.
+    ///
+    /// ```
+    /// use tasuki::Cartesian;
+    /// tasuki::local(4, |job| {
+    ///     let ring = Cartesian::new(job.world(), [4], [true])?;
+    ///     let me = job.rank().index();
+    ///     let [from_before, from_after] = ring.neighbor_alltoall(&[me, 10 * me])?[..] else { unreachable!() };
+    ///     assert_eq!(from_before, 10 * ((me + 3) % 4)); // what it had for the member after it
+    ///     assert_eq!(from_after, (me + 1) % 4);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn neighbor_alltoall<B: NeighborBuffers>(&self, blocks: B) -> Result<B::Output> {
         self.edges.neighbor_alltoall(blocks)
     }

@@ -63,6 +63,18 @@ impl<T: Pod + Send> Plan<T> {
     ///
     /// Errors: the blocks differ in length or are empty; the plan was made from the program's own schedule; a start
     /// is active.
+    ///
+    /// ```
+    /// use tasuki::Sum;
+    /// tasuki::local(2, |job| {
+    ///     let mut sum = job.world().allreduce_init::<u64>(8, Sum)?.chunked()?; // eight values at a time
+    ///     let mut values = vec![job.rank().index() as u64; 1000];
+    ///     sum.run(&mut values)?;
+    ///     assert_eq!(values, [1; 1000]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn chunked(self) -> Result<ChunkedPlan<T>> {
         let (plan, chunk_shape) = self.into_parts();
         if plan.is_active() {
@@ -88,17 +100,54 @@ impl<T: Pod + Send> ChunkedPlan<T> {
     /// the wait, and the communicator fails. If members do not reach each other's memory, or are more than 32, the
     /// numbers are not compared: a member with more chunks waits until the others start again or leave. Errors: the values do not form that number of blocks; the previous start has
     /// not been waited for; the job is over. Cost: a copy of the first chunk, and a start of the plan.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Request};
+    /// tasuki::local(2, |job| {
+    ///     let mut bcast = job.world().bcast_init::<u8>(16, Rank(0))?.chunked()?;
+    ///     bcast.start(vec![1 - job.rank().index() as u8; 100])?;
+    ///     assert!(bcast.start(vec![0; 100]).is_err()); // the first start was not waited for
+    ///     assert_eq!(bcast.wait()?, [1; 100]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn start(&mut self, values: Vec<T>) -> Result<()> {
         self.run.start(values)
     }
 
     /// Starts the plan with these values and returns when they are the result. Cost: one more copy of the values.
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// tasuki::local(2, |job| {
+    ///     let mut bcast = job.world().bcast_init::<u8>(16, Rank(0))?.chunked()?;
+    ///     let mut text = if job.rank() == 0 { *b"more than sixteen bytes" } else { [0; 23] };
+    ///     bcast.run(&mut text)?;
+    ///     assert_eq!(&text, b"more than sixteen bytes");
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn run(&mut self, values: &mut [T]) -> Result<()> {
         self.run.start(values.to_vec())?;
         self.finish_into(values)
     }
 
     /// Returns true if a start has not been waited for.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Request};
+    /// tasuki::local(2, |job| {
+    ///     let mut bcast = job.world().bcast_init::<u8>(16, Rank(0))?.chunked()?;
+    ///     bcast.start(vec![0; 100])?;
+    ///     assert!(bcast.is_active());
+    ///     bcast.wait()?;
+    ///     assert!(!bcast.is_active());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn is_active(&self) -> bool {
         self.run.is_active()
     }

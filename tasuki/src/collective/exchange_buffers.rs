@@ -128,6 +128,19 @@ impl<T: Pod, const GIVEN: usize, const FILLED: usize> NeighborBuffers
 
 /// What [`reduce_scatter`](Communicator::reduce_scatter) reads, and where the result goes: `&values`, equal blocks, one
 /// for each member; or `(&values, &mut block)`, where the result goes to `block`.
+///
+/// ```
+/// use tasuki::Sum;
+/// tasuki::local(2, |job| {
+///     let mine = job.world().reduce_scatter(&[1, 2, 30, 40], Sum)?; // two values for each member
+///     assert_eq!(mine, [[2, 4], [60, 80]][job.rank().index()]);
+///     let mut mine = [0; 2];
+///     job.world().reduce_scatter((&[1, 2, 30, 40], &mut mine), Sum)?;
+///     assert_eq!(mine, [[2, 4], [60, 80]][job.rank().index()]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub trait EqualBlocks: ExchangeBuffers {
     /// Calls `run` with the values and with room for the result, which has as many values as `count` returns for
     /// theirs.
@@ -226,6 +239,18 @@ impl<T: Pod> ExchangeBuffers for (&Blocks<T>, &mut Blocks<T>) {
 /// What the root of a [`scatter`](Communicator::scatter) sends: `&values`, equal blocks, one for each member; or
 /// `&blocks`, [`Blocks`] of different lengths (MPI_Scatterv). Other members pass the same type; what is in it does not
 /// matter.
+///
+/// ```
+/// use tasuki::{Blocks, Rank};
+/// tasuki::local(2, |job| {
+///     let (world, me) = (job.world(), job.rank().index());
+///     assert_eq!(world.scatter(&[1, 2, 3, 4], 2, Rank(0))?, [[1, 2], [3, 4]][me]);
+///     let blocks = if me == 0 { Blocks::from(vec![vec![1], vec![2, 3]]) } else { Blocks::default() };
+///     assert_eq!(world.scatter(&blocks, (), Rank(0))?, [&[1][..], &[2, 3]][me]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not have a block for each member",
     note = "pass `&values`, or `&blocks` of the type `Blocks`"
@@ -279,6 +304,22 @@ impl<T: Pod> ScatterBlocks for &Blocks<T> {
 ///
 /// With `()`, or with [`Blocks`], the members exchange the lengths before the values. Members may use different forms
 /// of what is left: a count or `&mut block` for equal blocks, all three for [`Blocks`].
+///
+/// ```
+/// use tasuki::Rank;
+/// tasuki::local(3, |job| {
+///     let (values, mut mine) = ([1, 2, 3, 4, 5, 6], [0; 2]);
+///     match job.rank().index() {
+///         0 => mine.copy_from_slice(&job.world().scatter(&values, 2, Rank(0))?),
+///         _ => job.world().scatter(&values, &mut mine, Rank(0))?,
+///     }
+///     assert_eq!(mine, [[1, 2], [3, 4], [5, 6]][job.rank().index()]);
+///     let learned = job.world().scatter(&values, (), Rank(0))?;
+///     assert_eq!(learned, mine);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no place for a member's block of a scatter",
     note = "pass the number of values, `&mut block`, or `()` if this member does not know the number"

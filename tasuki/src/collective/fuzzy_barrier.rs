@@ -11,6 +11,18 @@ use tasuki_core::engine::AwaitedCondition;
 /// It is complete when all members have started it. It may be waited for any number of times. Errors of a wait: a rank
 /// died; a member left without having started it; the communicator has failed.
 ///
+/// ```
+/// use tasuki::Request;
+/// tasuki::local(2, |job| {
+///     let mut started = job.world().fuzzy_barrier()?;
+///     let sum: u64 = (0..1000).sum(); // work that needs no other rank
+///     started.wait()?;
+///     assert!(started.test() && sum == 499_500); // it stays complete
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+///
 /// # Cancel safety
 ///
 /// Dropping it changes nothing: this member has started it, and it goes on.

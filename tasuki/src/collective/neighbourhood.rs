@@ -49,6 +49,18 @@ impl Neighbourhood {
     /// Collective ([rules](crate::collective#rules)). Errors, on all members, none of which gets a neighbourhood: two
     /// members name a different number of edges between them (these two members report it); a member names a member
     /// that does not exist. Cost: a message of 8 bytes to each member, and an allgather of 8 bytes.
+    ///
+    /// ```
+    /// use tasuki::{Member, collective::Neighbourhood};
+    /// tasuki::local(3, |job| {
+    ///     let (world, me) = (job.world(), job.rank().index());
+    ///     let next = Neighbourhood::new(world, &[Member((me + 2) % 3)], &[Member((me + 1) % 3)])?;
+    ///     assert_eq!(next.neighbor_alltoall(&[me])?, [(me + 2) % 3]);
+    ///     assert!(Neighbourhood::new(world, &[], &[Member(0)]).is_err()); // rank 0 does not expect three blocks
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn new(members: &Communicator, sources: &[Member], destinations: &[Member]) -> Result<Neighbourhood> {
         let places = bytemuck::cast_slice::<Member, Rank>;
         let edges = Edges::new(members, members.inner().graph(places(sources), places(destinations))?);
@@ -75,11 +87,35 @@ impl Neighbourhood {
     }
 
     /// The members from which blocks come, in the order of the blocks.
+    ///
+    /// ```
+    /// use tasuki::{Member, collective::Neighbourhood};
+    /// tasuki::local(2, |job| {
+    ///     let peer = Member(1 - job.rank().index());
+    ///     let twice = Neighbourhood::new(job.world(), &[peer, peer], &[peer, peer])?;
+    ///     let got = twice.neighbor_alltoall(&[job.rank().index(); 2])?;
+    ///     assert!(twice.sources().iter().zip(got).all(|(source, value)| *source == value));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn sources(&self) -> &[Member] {
         &self.sources
     }
 
     /// The members to which blocks go, in the order of the blocks.
+    ///
+    /// ```
+    /// use tasuki::{Member, collective::Neighbourhood};
+    /// tasuki::local(2, |job| {
+    ///     let peer = [Member(1 - job.rank().index())];
+    ///     let pair = Neighbourhood::new(job.world(), &peer, &peer)?;
+    ///     let blocks: Vec<usize> = pair.destinations().iter().map(|to| 100 + to.index()).collect();
+    ///     assert_eq!(pair.neighbor_alltoall(&blocks)?, [100 + job.rank().index()]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn destinations(&self) -> &[Member] {
         &self.destinations
     }
@@ -92,6 +128,21 @@ impl Neighbourhood {
     /// blocks for the destinations, or `result` into blocks of the sources; there is not one of the
     /// [`Blocks`](crate::Blocks) for each destination. Other errors, and the cost: those of
     /// [`Cartesian::neighbor_alltoall`](crate::Cartesian::neighbor_alltoall).
+    ///
+    /// ```
+    /// use tasuki::{Member, collective::Neighbourhood};
+    /// tasuki::local(3, |job| {
+    ///     let (world, first) = (job.world(), [Member(0)]);
+    ///     let from_first = match job.rank().index() {
+    ///         0 => Neighbourhood::new(world, &[], &[Member(1), Member(2)])?,
+    ///         _ => Neighbourhood::new(world, &first, &[])?,
+    ///     };
+    ///     let blocks = if job.rank() == 0 { vec![10, 20] } else { vec![] };
+    ///     assert_eq!(from_first.neighbor_alltoall(&blocks)?, [&[][..], &[10], &[20]][job.rank().index()]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn neighbor_alltoall<B: NeighborBuffers>(&self, blocks: B) -> Result<B::Output> {
         self.edges.neighbor_alltoall(blocks)
     }
@@ -100,6 +151,19 @@ impl Neighbourhood {
     ///
     /// Collective ([rules](crate::collective#nonblocking-calls)). The call always uses messages.
     /// Errors and cost: those of [`neighbor_alltoall`](Neighbourhood::neighbor_alltoall).
+    ///
+    /// ```
+    /// use tasuki::{Member, Request, collective::Neighbourhood};
+    /// tasuki::local(2, |job| {
+    ///     let peer = [Member(1 - job.rank().index())];
+    ///     let pair = Neighbourhood::new(job.world(), &peer, &peer)?;
+    ///     let mut request = pair.ineighbor_alltoall(vec![job.rank().index(); 3])?;
+    ///     let sum: u64 = (0..1000).sum(); // work that does not need the values
+    ///     assert_eq!((request.wait()?, sum), (vec![peer[0].index(); 3], 499_500));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn ineighbor_alltoall<B: OwnedBlocks>(&self, blocks: B) -> Result<CollectiveRequest<B::Output>> {
         self.edges.ineighbor_alltoall(blocks)
     }
@@ -110,6 +174,25 @@ impl Neighbourhood {
     ///
     /// Collective ([rules](crate::collective#rules)). Errors and cost: those of
     /// [`Cartesian::neighbor_alltoall_init`](crate::Cartesian::neighbor_alltoall_init).
+    ///
+    /// ```
+    /// use tasuki::{Member, Request, collective::Neighbourhood};
+    /// tasuki::local(3, |job| {
+    ///     let me = job.rank().index();
+    ///     let (before, after) = ([Member((me + 2) % 3)], [Member((me + 1) % 3)]);
+    ///     let mut shift = Neighbourhood::new(job.world(), &before, &after)?.neighbor_alltoall_init::<usize>(1)?;
+    ///     shift.input()?.fill(me);
+    ///     for steps in 1..4 {
+    ///         shift.start()?;
+    ///         shift.wait()?;
+    ///         let got = shift.result()?[0];
+    ///         assert_eq!(got, (me + 3 - steps) % 3);
+    ///         shift.input()?.fill(got); // pass it on
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn neighbor_alltoall_init<T: Pod>(&self, counts: impl BlockCounts) -> Result<Plan<T>> {
         self.edges.neighbor_alltoall_init(counts)
     }

@@ -19,6 +19,19 @@ use tasuki_core::queue::reduction::BoxedOperation;
 ///
 /// It is complete when this member's part is, which may be before the parts of other members are.
 ///
+/// ```
+/// use tasuki::{Request, Sum};
+/// tasuki::local(2, |job| {
+///     let mut request = job.world().iallreduce(job.rank().index(), Sum)?;
+///     while !request.test() {
+///         std::thread::yield_now(); // or a part of the program's work
+///     }
+///     assert_eq!(request.wait()?, 1);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+///
 /// # Cancel safety
 ///
 /// Dropping the request does not cancel the call: this member's part goes on in later waiting calls of the rank, so
@@ -235,6 +248,19 @@ impl Communicator {
     ///
     /// Collective ([rules](crate::collective#nonblocking-calls)); an allgather of
     /// [`Uneven`](crate::Uneven) blocks always uses messages. Cost: that of [`Communicator::allgather`].
+    ///
+    /// ```
+    /// use tasuki::{Request, Uneven};
+    /// tasuki::local(3, |job| {
+    ///     let me = job.rank().index();
+    ///     let mut equal = job.world().iallgather([me, 7])?;
+    ///     let mut uneven = job.world().iallgather(Uneven(vec![me; me]))?; // none, one, two values
+    ///     assert_eq!(uneven.wait()?.into_values(), [1, 2, 2]);
+    ///     assert_eq!(equal.wait()?, [0, 7, 1, 7, 2, 7]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn iallgather<B: OwnedGather>(&self, block: B) -> Result<CollectiveRequest<B::Output>> {
         block.iallgather(self).map(CollectiveRequest::of::<B::Value>)
     }
@@ -318,6 +344,18 @@ impl Communicator {
 
     /// Begins a scan like [`Communicator::iscan`], over the members before this one. The first
     /// member gets `None`.
+    ///
+    /// ```
+    /// use tasuki::{Request, Sum};
+    /// tasuki::local(3, |job| {
+    ///     let count = [5, 2, 4][job.rank().index()];
+    ///     let mut before = job.world().iexscan(count, Sum)?;
+    ///     let first = before.wait()?.unwrap_or(0); // where this member's items begin
+    ///     assert_eq!(first, [0, 5, 7][job.rank().index()]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn iexscan<D: OwnedValues>(
         &self,
         values: D,

@@ -14,6 +14,20 @@ use tasuki_core::queue::reduction::BoxedOperation;
 /// members and comes back with them; `Uneven(block)`, with the result in [`Blocks`]; or `(Uneven(block), blocks)`, where
 /// the result takes the place of the blocks in `blocks`. Room on a member that gets no result is dropped; it may be
 /// empty there.
+///
+/// ```
+/// use tasuki::{Blocks, Request, Uneven};
+/// tasuki::local(2, |job| {
+///     let (world, me) = (job.world(), job.rank().index());
+///     assert_eq!(world.iallgather(me)?.wait()?, [0, 1]);
+///     assert_eq!(world.iallgather((me, vec![0; 2]))?.wait()?, [0, 1]); // in the vector that was passed
+///     assert_eq!(world.iallgather(Uneven(vec![me; me]))?.wait()?.values(), [1]);
+///     let blocks = world.iallgather((Uneven(vec![me; 2]), Blocks::default()))?.wait()?;
+///     assert_eq!(blocks.block(1), [1, 1]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not what a nonblocking gather owns",
     note = "pass `block`, `(block, all)`, `Uneven(block)` or `(Uneven(block), blocks)`; a block is a number, an array or a vector"
@@ -136,6 +150,19 @@ pub trait OwnedBlocks: sealed::SealedOwnedBlocks {
 
 /// What [`ireduce_scatter`](Communicator::ireduce_scatter) owns: equal blocks, one for each member, with the result in
 /// a vector; or `(values, block)`, where `block` is room that comes back filled.
+///
+/// ```
+/// use tasuki::{Request, Sum};
+/// tasuki::local(2, |job| {
+///     let (world, me) = (job.world(), job.rank().index());
+///     let mine = world.ireduce_scatter([1, 10], Sum)?.wait()?; // one value for each member
+///     assert_eq!(mine, [[2], [20]][me]);
+///     let mine = world.ireduce_scatter(([1, 10], [0]), Sum)?.wait()?; // into room of this member
+///     assert_eq!(mine, [[2], [20]][me]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub trait OwnedEqualBlocks: OwnedBlocks {
     /// Begins a reduction.
     #[doc(hidden)]
@@ -243,6 +270,18 @@ impl<T: Pod + Send + Sync> OwnedBlocks for (Blocks<T>, Blocks<T>) {
 
 /// What the root of an [`iscatter`](Communicator::iscatter) sends: equal blocks, one for each member, in a number, an
 /// array or a vector; or [`Blocks`] of different lengths. Other members pass the same type.
+///
+/// ```
+/// use tasuki::{Blocks, Rank, Request};
+/// tasuki::local(2, |job| {
+///     let (world, me) = (job.world(), job.rank().index());
+///     assert_eq!(world.iscatter([5, 6], 1, Rank(0))?.wait()?, [5 + me]);
+///     let blocks = if me == 0 { Blocks::from(vec![vec![1], vec![2, 3]]) } else { Blocks::default() };
+///     assert_eq!(world.iscatter(blocks, (), Rank(0))?.wait()?, [&[1][..], &[2, 3]][me]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub trait OwnedScatter: sealed::SealedOwnedScatter {
     /// The type of one value.
     type Value: Pod + Send + Sync;
@@ -271,6 +310,19 @@ impl<T: Pod + Send + Sync> OwnedScatter for Blocks<T> {
 
 /// Where a member's block of an [`iscatter`](Communicator::iscatter) goes: a count, or `()` for "I do not know how many
 /// values come", with the block in a vector; or room, a vector or an array, which comes back filled.
+///
+/// ```
+/// use tasuki::{Rank, Request};
+/// tasuki::local(2, |job| {
+///     let (world, me) = (job.world(), job.rank().index());
+///     assert_eq!(world.iscatter([5, 6], 1, Rank(0))?.wait()?, [5 + me]); // a count
+///     assert_eq!(world.iscatter([5, 6], [0], Rank(0))?.wait()?, [5 + me]); // room
+///     assert_eq!(world.iscatter([5, 6], vec![0], Rank(0))?.wait()?, [5 + me]);
+///     assert_eq!(world.iscatter([5, 6], (), Rank(0))?.wait()?, [5 + me]); // the count is learned
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no place for a member's block of a nonblocking scatter",
     note = "pass the number of values, a vector or an array, or `()` if this member does not know the number"

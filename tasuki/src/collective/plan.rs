@@ -90,12 +90,45 @@ impl<T: Pod> Plan<T> {
     /// the job is over; there is no memory for a copy of the input. Cost: one raised signal, and the steps that can run
     /// at once; one copy of the input, if the plan is a reduction, or if the input has changed and the plan's buffers
     /// are in job memory ([`input`](Plan::input)).
+    ///
+    /// ```
+    /// use tasuki::{Request, Sum};
+    /// tasuki::local(2, |job| {
+    ///     let mut sum = job.world().allreduce_init::<f64>(1, Sum)?;
+    ///     sum.input()?[0] = 0.5;
+    ///     sum.start()?;
+    ///     let product: u64 = (1..10).product(); // work that does not need the sum
+    ///     sum.wait()?;
+    ///     assert_eq!((sum.result()?[0], product), (1.0, 362_880));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn start(&mut self) -> Result<()> {
         self.inner.start()
     }
 
     /// Returns true if a start is active, as far as this member knows.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Request, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let mut barrier = job.world().barrier_init()?;
+    ///     if job.rank() == 0 {
+    ///         barrier.start()?;
+    ///         assert!(barrier.is_active()); // rank 1 has not started it yet
+    ///         job.world().send(&1, Rank(1), Slot(0))?;
+    ///     } else {
+    ///         job.world().recv(&mut [0], Rank(0), Slot(0))?;
+    ///         barrier.start()?;
+    ///     }
+    ///     barrier.wait()?;
+    ///     assert!(!barrier.is_active());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn is_active(&self) -> bool {
         self.inner.is_active()
     }
@@ -160,6 +193,26 @@ impl<T: Pod> Plan<T> {
     ///
     /// Errors: a start is active; the plan is of the library, or the schedule has no such buffer for the program; there
     /// is no memory for a copy. Cost: one copy of the buffer after each start.
+    ///
+    /// ```
+    /// use tasuki::schedule::{BufferId, CollectiveKind, Shape};
+    /// use tasuki::{Plan, Request};
+    /// tasuki::local(2, |job| {
+    ///     let bcast = Shape::new(CollectiveKind::Bcast, 2, 0, 4).build("my broadcast", |b| {
+    ///         let data = b.buffer("data", b.bytes());
+    ///         b.copy(data.on(0), data.on(1));
+    ///     });
+    ///     let mut plan: Plan<u8> = job.world().plan(&bcast)?;
+    ///     if job.rank() == 0 {
+    ///         plan.input()?.fill(7);
+    ///     }
+    ///     plan.start()?;
+    ///     plan.wait()?;
+    ///     assert_eq!(plan.buffer(BufferId::FIRST)?, [7; 4]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn buffer(&mut self, buffer: BufferId) -> Result<&[T]> {
         values(self.inner.buffer(buffer, false)?)
     }
@@ -255,6 +308,26 @@ fn not_whole() -> Error {
 }
 
 /// A reduction operation that a plan can store.
+///
+/// ```
+/// use tasuki::collective::{Max, PlanReduceOp};
+/// use tasuki::{Communicator, Request, Sum};
+/// /// Combines 1, 2, 3, ...
+/// fn combine(world: &Communicator, operation: impl PlanReduceOp<i64>) -> tasuki::Result<i64> {
+///     let mut plan = world.allreduce_init(1, operation)?;
+///     plan.input()?[0] = world.rank().index() as i64 + 1;
+///     plan.start()?;
+///     plan.wait()?;
+///     Ok(plan.result()?[0])
+/// }
+/// tasuki::local(3, |job| {
+///     assert_eq!(combine(job.world(), Sum)?, 6);
+///     assert_eq!(combine(job.world(), Max)?, 3);
+///     assert_eq!(combine(job.world(), |a, b| 10 * a + b)?, 123);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub trait PlanReduceOp<T>: reduce_op::ReduceOp<T> + Send + Sync + 'static {}
 
 impl<T, O: reduce_op::ReduceOp<T> + Send + Sync + 'static> PlanReduceOp<T> for O {}
@@ -302,6 +375,23 @@ impl Communicator {
     }
 
     /// Prepares a broadcast of `count` values: the root writes them, all members read them.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Request};
+    /// tasuki::local(3, |job| {
+    ///     let mut limits = job.world().bcast_init::<f64>(2, Rank(2))?;
+    ///     for step in 0..3 {
+    ///         if job.rank() == 2 {
+    ///             limits.input()?.copy_from_slice(&[f64::from(step), 0.5]);
+    ///         }
+    ///         limits.start()?;
+    ///         limits.wait()?;
+    ///         assert_eq!(limits.result()?, [f64::from(step), 0.5]);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn bcast_init<T: Pod>(&self, count: usize, root: impl Peer) -> Result<Plan<T>> {
         let root = self.root(root, "bcast_init")?;
         self.prepare(&self.shape::<T>(CollectiveKind::Bcast, root.place(), count), ReduceOperation::Nothing)
@@ -488,6 +578,21 @@ impl Communicator {
     /// members. Each member writes its own values. All members read all values in the order of the members.
     ///
     /// Errors and cost: those of [`Communicator::gather_init`].
+    ///
+    /// ```
+    /// use tasuki::Request;
+    /// tasuki::local(3, |job| {
+    ///     let mut sizes = job.world().allgather_init::<usize>(1)?;
+    ///     for step in 0..3 {
+    ///         sizes.input()?[0] = 10 * step + job.rank().index();
+    ///         sizes.start()?;
+    ///         sizes.wait()?;
+    ///         assert_eq!(sizes.result()?, [10 * step, 10 * step + 1, 10 * step + 2]);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn allgather_init<T: Pod>(&self, count: impl BlockCount) -> Result<Plan<T>> {
         self.prepare_gather(CollectiveKind::Allgather, count, None)
     }

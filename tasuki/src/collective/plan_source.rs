@@ -11,6 +11,31 @@ use tasuki_schedule::StepKind;
 
 /// What [`Communicator::plan`] prepares: `&schedule`, which moves bytes; or `(&schedule, operation)`, whose steps
 /// combine values of one type.
+///
+/// ```
+/// use tasuki::schedule::{CollectiveKind, Shape};
+/// use tasuki::{Plan, Request, Sum};
+/// tasuki::local(2, |job| {
+///     let bcast = Shape::new(CollectiveKind::Bcast, 2, 0, 8).build("my broadcast", |b| {
+///         let data = b.buffer("data", b.bytes());
+///         b.copy(data.on(0), data.on(1));
+///     });
+///     let reduce = Shape::new(CollectiveKind::Reduce, 2, 0, 8).build("my reduction", |b| {
+///         let data = b.buffer("data", b.bytes());
+///         b.reduce(data.on(1), data.on(0), false);
+///     });
+///     let mut bytes: Plan<u8> = job.world().plan(&bcast)?;
+///     let mut sum: Plan<f64> = job.world().plan((&reduce, Sum))?;
+///     bytes.start()?;
+///     sum.input()?[0] = 0.5;
+///     sum.start()?;
+///     bytes.wait()?;
+///     sum.wait()?;
+///     assert!(job.rank() != 0 || sum.result()? == [1.0]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a schedule for a plan of `{T}`",
     note = "pass `&schedule`, for a plan of bytes, or `(&schedule, operation)`"

@@ -148,6 +148,21 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     /// handler posts nothing. [`Handler::forward`] has an example.
     ///
     /// Cost: 72 KiB of memory on each rank for each level.
+    ///
+    /// ```
+    /// use tasuki::{Handler, HandlerCx, Handlers, onesided::RemoteSignal};
+    /// fn tell(cx: &HandlerCx<'_>, whom: &RemoteSignal) {
+    ///     cx.raise(*whom, 1).expect("there is room for one follow-up");
+    /// }
+    /// const TELL: Handler<RemoteSignal, ()> = Handler::new("tell", tell).follow_ups(1, 1);
+    /// tasuki::local_with(2, Handlers::new().add(TELL), |job| {
+    ///     let told = job.signal()?;
+    ///     TELL.post(job, job.rank_after(1), &told.on(job.rank()))?;
+    ///     told.wait_at_least(1)?; // by the other rank's handler
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[must_use]
     pub const fn follow_ups(mut self, depth: usize, each: usize) -> Handler<A, R> {
         (self.depth, self.posts_max) = (depth, each);
@@ -155,6 +170,13 @@ impl<A: Argument + ?Sized, R: Outcome + ?Sized> Handler<A, R> {
     }
 
     /// The name of the handler.
+    ///
+    /// ```
+    /// use tasuki::{Handler, Handlers};
+    /// const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
+    /// let error = tasuki::local(1, |job| DOUBLE.post(job, job.rank(), &1)).unwrap_err();
+    /// assert!(error.to_string().contains(DOUBLE.name()), "it was not added to the job: {error}");
+    /// ```
     pub const fn name(&self) -> &'static str {
         self.name
     }

@@ -53,6 +53,16 @@ pub struct Handlers {
 
 impl Handlers {
     /// An empty set of handlers.
+    ///
+    /// ```
+    /// use tasuki::{Handler, Handlers, Request};
+    /// const DOUBLE: Handler<u64, u64> = Handler::new("double", |_, value| 2 * value);
+    /// tasuki::local_with(2, Handlers::new().add(DOUBLE), |job| {
+    ///     assert_eq!(DOUBLE.call(job, job.rank_after(1), &4)?.wait()?, 8);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn new() -> Handlers {
         Handlers::default()
     }
@@ -86,6 +96,24 @@ impl Handlers {
     /// Adds a value that the handlers of a rank share with its program. `make` runs once on each rank when the job
     /// starts. [`HandlerCx::local`] and [`Job::local`](crate::Job::local) find the value by its type. The program must
     /// not hold a lock of it over a call that waits ([`Job::local`](crate::Job::local)).
+    ///
+    /// ```
+    /// use std::sync::Mutex;
+    /// use tasuki::{Handler, Handlers};
+    /// type Inbox = Mutex<Vec<u32>>;
+    /// const DELIVER: Handler<u32, ()> = Handler::new("deliver", |cx, &item| {
+    ///     cx.local::<Inbox>().lock().expect("no handler panics here").push(item);
+    /// });
+    /// tasuki::local_with(2, Handlers::new().local(Inbox::default).add(DELIVER), |job| {
+    ///     DELIVER.post(job, job.rank_after(1), &7)?;
+    ///     job.flush_calls()?;
+    ///     job.barrier()?;
+    ///     let inbox = job.local::<Inbox>().expect("the job has one");
+    ///     assert_eq!(*inbox.lock().expect("no handler panics here"), [7]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn local<T: Send + Sync + 'static>(
         mut self,
         make: impl Fn() -> T + Send + Sync + 'static,
@@ -146,6 +174,20 @@ impl fmt::Debug for Locals {
 }
 
 /// The context of a running handler: what it knows, and the calls that it may make. None of them waits.
+///
+/// ```
+/// use tasuki::{Handler, HandlerCx, Handlers, Request};
+/// fn greet(cx: &HandlerCx<'_>, _: &()) -> [usize; 3] {
+///     [cx.rank().index(), cx.from().index(), cx.size()]
+/// }
+/// const GREET: Handler<(), [usize; 3]> = Handler::new("greet", greet);
+/// tasuki::local_with(3, Handlers::new().add(GREET), |job| {
+///     let next = job.rank_after(1);
+///     assert_eq!(GREET.call(job, next, &())?.wait()?, [next.index(), job.rank().index(), 3]);
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct HandlerCx<'c> {
     pub(super) context: &'c CallContext<'c>,
@@ -154,21 +196,65 @@ pub struct HandlerCx<'c> {
 
 impl HandlerCx<'_> {
     /// The rank on which the handler runs.
+    ///
+    /// ```
+    /// use tasuki::{Handler, Handlers, Rank, Request};
+    /// const WHERE: Handler<(), Rank> = Handler::new("where", |cx, _| cx.rank());
+    /// tasuki::local_with(2, Handlers::new().add(WHERE), |job| {
+    ///     assert_eq!(WHERE.call(job, job.rank_after(1), &())?.wait()?, job.rank_after(1));
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn rank(&self) -> Rank {
         self.context.worker().rank()
     }
 
     /// The number of ranks of the job.
+    ///
+    /// ```
+    /// use tasuki::{Handler, Handlers, Request};
+    /// const IS_LAST: Handler<(), u8> = Handler::new("is last", |cx, _| (cx.rank().index() + 1 == cx.size()).into());
+    /// tasuki::local_with(2, Handlers::new().add(IS_LAST), |job| {
+    ///     assert_eq!(IS_LAST.call(job, job.rank_after(1), &())?.wait()?, 1 - job.rank().index() as u8);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn size(&self) -> usize {
         self.context.worker().size()
     }
 
     /// The rank that posted the call. For a call that fired in a queue, the rank of the queue.
+    ///
+    /// ```
+    /// use tasuki::{Handler, Handlers, Rank, Request};
+    /// const WHO: Handler<(), Rank> = Handler::new("who", |cx, _| cx.from());
+    /// tasuki::local_with(2, Handlers::new().add(WHO), |job| {
+    ///     assert_eq!(WHO.call(job, job.rank_after(1), &())?.wait()?, job.rank());
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn from(&self) -> Rank {
         self.context.from()
     }
 
     /// The value that [`Handlers::local`] made for this rank.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    /// use tasuki::{Handler, Handlers, Rank, Request};
+    /// const TICKET: Handler<(), u64> = Handler::new("ticket", |cx, _| cx.local::<AtomicU64>().fetch_add(1, Relaxed));
+    /// tasuki::local_with(3, Handlers::new().local(AtomicU64::default).add(TICKET), |job| {
+    ///     let mine = TICKET.call(job, Rank(0), &())?.wait()?;
+    ///     let mut tickets = job.world().allgather(&mine)?;
+    ///     tickets.sort();
+    ///     assert_eq!(tickets, [0, 1, 2]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     ///
     /// # Panics
     /// If no value of this type was made. The panic ends the call.
@@ -182,6 +268,37 @@ impl HandlerCx<'_> {
     /// Posts a command without a trigger, for instance a copy of data that are too long for a reply. It counts among
     /// this handler's [`Handler::follow_ups`]. The commands of a rank's handlers fire in order. A failure poisons
     /// the command's effects.
+    ///
+    /// ```
+    /// use tasuki::onesided::RemoteSignal;
+    /// use tasuki::{Command, GlobalPtr, Handler, HandlerCx, Handlers};
+    ///
+    /// #[derive(Clone, Copy, tasuki::Pod, tasuki::Zeroable)]
+    /// # #[bytemuck(crate = "tasuki::bytemuck")]
+    /// #[repr(C)]
+    /// struct Fetch {
+    ///     from: GlobalPtr<u64>,
+    ///     to: GlobalPtr<u64>,
+    ///     done: RemoteSignal,
+    /// }
+    /// fn fetch(cx: &HandlerCx<'_>, wanted: &Fetch) {
+    ///     let copy = Command::copy(wanted.from, wanted.to, 100).then(wanted.done.add(1));
+    ///     cx.post(&copy).expect("there is room for one follow-up");
+    /// }
+    /// const FETCH: Handler<Fetch, ()> = Handler::new("fetch", fetch).follow_ups(1, 1);
+    ///
+    /// tasuki::local_with(2, Handlers::new().add(FETCH), |job| {
+    ///     let (data, done, peer) = (job.alloc::<u64>(200)?, job.signal()?, job.rank_after(1));
+    ///     data.write(0, &[job.rank().index() as u64; 100])?;
+    ///     job.barrier()?;
+    ///     let wanted = Fetch { from: data.on(peer), to: data.pointer().at(100), done: done.on(job.rank()) };
+    ///     FETCH.post(job, peer, &wanted)?;
+    ///     done.wait_at_least(1)?;
+    ///     assert_eq!(data.get(199)?, peer.index() as u64);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn post(&self, command: &Command) -> Result<()> {
         let worker = self.context.worker();
         let posted = command.check(worker.serial());
@@ -190,11 +307,45 @@ impl HandlerCx<'_> {
     }
 
     /// Raises a signal of any rank. Counts among the follow-ups.
+    ///
+    /// ```
+    /// use tasuki::onesided::RemoteSignal;
+    /// use tasuki::{Handler, Handlers};
+    /// const PING: Handler<RemoteSignal, ()> = Handler::new("ping", |cx, answer| {
+    ///     cx.raise(*answer, 1).expect("there is room for one follow-up");
+    /// })
+    /// .follow_ups(1, 1);
+    /// tasuki::local_with(2, Handlers::new().add(PING), |job| {
+    ///     let answer = job.signal()?;
+    ///     PING.post(job, job.rank_after(1), &answer.on(job.rank()))?;
+    ///     answer.wait_at_least(1)?;
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn raise(&self, signal: RemoteSignal, amount: u32) -> Result<()> {
         self.post(&Command::nothing().then(signal.add(amount)))
     }
 
     /// Stores a word of any rank. Counts among the follow-ups.
+    ///
+    /// ```
+    /// use tasuki::{GlobalPtr, Handler, Handlers};
+    /// const WRITE: Handler<GlobalPtr<u64>, ()> = Handler::new("write", |cx, at| {
+    ///     cx.store(*at, 100 + cx.rank().index() as u64).expect("there is room for one follow-up");
+    /// })
+    /// .follow_ups(1, 1);
+    /// tasuki::local_with(2, Handlers::new().add(WRITE), |job| {
+    ///     let words = job.alloc::<u64>(1)?;
+    ///     WRITE.post(job, job.rank_after(1), &words.pointer())?;
+    ///     job.flush_calls()?;
+    ///     while job.load(words.pointer())? != 100 + job.rank_after(1).index() as u64 {
+    ///         job.serve()?;
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn store<W: Word>(&self, at: GlobalPtr<W>, value: W) -> Result<()> {
         self.post(&Command::store(at, value))
     }

@@ -12,6 +12,21 @@ mod sealed {
 }
 
 /// A number that [`Job::accumulate`] combines: an integer or a floating-point number of 4 or 8 bytes.
+///
+/// ```
+/// use tasuki::{Rank, Sum};
+/// tasuki::local(2, |job| {
+///     let (counts, rates) = (job.alloc::<u32>(2)?, job.alloc::<f64>(2)?);
+///     job.accumulate(counts.on(Rank(0)), &[1, 10], Sum)?;
+///     job.accumulate(rates.on(Rank(0)), &[0.5, 1.5], Sum)?;
+///     job.barrier()?;
+///     if job.rank() == 0 {
+///         assert_eq!((counts.to_vec()?, rates.to_vec()?), (vec![2, 20], vec![1.0, 3.0]));
+///     }
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub trait Accumulable: crate::Pod + sealed::SealedAccumulable {
     /// The word that holds the number.
     #[doc(hidden)]

@@ -16,10 +16,44 @@ use tasuki_core::os::copy;
 use tasuki_message::Context;
 
 /// Marks an [`Array`] that has a part on every rank, or on every member of a communicator.
+///
+/// ```
+/// use tasuki::onesided::Symmetric;
+/// use tasuki::{Array, Job};
+/// /// Returns what the next rank has in its first place.
+/// fn of_next(job: &Job, table: &Array<u64, Symmetric>) -> tasuki::Result<u64> {
+///     job.get_value(table.on(job.rank_after(1)))
+/// }
+/// tasuki::local(2, |job| {
+///     let table = job.alloc::<u64>(8)?;
+///     table.fill(job.rank().index() as u64)?;
+///     job.barrier()?;
+///     assert_eq!(of_next(job, &table)?, job.rank_after(1).index() as u64);
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Debug)]
 pub enum Symmetric {}
 
 /// Marks an [`Array`] on this rank alone.
+///
+/// ```
+/// use tasuki::onesided::{Local, LocalArray};
+/// use tasuki::{Array, GlobalPtr};
+/// /// What a rank tells others of its own table.
+/// fn name_of(table: &Array<u64, Local>) -> GlobalPtr<u64> {
+///     table.pointer() // there is no `on`: other ranks have no part of it
+/// }
+/// tasuki::local(2, |job| {
+///     let table: LocalArray<u64> = job.alloc_local(8)?;
+///     table.set(0, job.rank().index() as u64)?;
+///     let names = job.world().allgather(&name_of(&table))?;
+///     assert_eq!(job.get_value(names[1])?, 1);
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Debug)]
 pub enum Local {}
 
@@ -91,11 +125,23 @@ impl<T: Pod> Array<T> {
         self
     }
 
-    /// The part of a rank, or of a member of the array's communicator. If there is no such part, the address is null,
-    /// and accesses refuse it.
+    /// The part of a rank, or of a member of the array's communicator. If there is no such part, every access refuses
+    /// the address.
     ///
     /// An address keeps no memory alive: an array that is a temporary, as in `job.alloc::<u64>(1)?.on(peer)`, is freed
     /// at the end of the statement.
+    ///
+    /// ```
+    /// tasuki::local(3, |job| {
+    ///     let table = job.alloc::<u64>(10)?;
+    ///     job.put(table.on(job.rank_after(1)).at(4), &[7, 8])?;
+    ///     job.barrier()?;
+    ///     assert_eq!((table.get(4)?, table.get(5)?), (7, 8));
+    ///     assert!(job.put(table.on(tasuki::Rank(3)), &[0]).is_err()); // there is no rank 3
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn on(&self, peer: impl Peer) -> GlobalPtr<T> {
         GlobalPtr::new(match &self.parts {
@@ -131,6 +177,17 @@ impl<T: Pod, S> Array<T, S> {
     }
 
     /// This rank's part, as an address that may be sent to any rank.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc_local::<u64>(4)?;
+    ///     table.fill(job.rank().index() as u64)?;
+    ///     let tables = job.world().allgather(&table.pointer())?; // addresses are plain values
+    ///     assert_eq!(job.get_value(tables[1].at(3))?, 1);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn pointer(&self) -> GlobalPtr<T> {
         GlobalPtr::new(GlobalAddress::new(self.worker.rank(), self.offset))
@@ -147,18 +204,51 @@ impl<T: Pod, S> Array<T, S> {
     }
 
     /// The number of values in each part.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc::<f64>(10)?;
+    ///     let mut copy = vec![0.0; table.len()];
+    ///     job.get(table.on(job.rank_after(1)), &mut copy)?;
+    ///     assert_eq!(copy, [0.0; 10]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Returns false: an allocation has at least one value.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     assert!(!job.alloc::<f64>(1)?.is_empty());
+    ///     assert!(job.alloc::<f64>(0).is_err());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         false
     }
 
     /// Copies values of this rank's part, from index `first` on, into `to`. If a peer writes a value meanwhile, the
     /// copy may mix its old and new bytes.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let table = job.alloc::<u64>(10)?;
+    ///     table.fill(7)?;
+    ///     let mut three = [0; 3];
+    ///     table.read(5, &mut three)?;
+    ///     assert_eq!(three, [7; 3]);
+    ///     assert!(table.read(8, &mut three).is_err()); // it would end behind the array
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn read<D: Data<Value = T> + ?Sized>(&self, first: usize, to: &mut D) -> Result<()> {
         self.read_in(first, to.values_mut(), "read")
@@ -173,6 +263,16 @@ impl<T: Pod, S> Array<T, S> {
     }
 
     /// Copies `from` into this rank's part, from index `first` on.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let table = job.alloc::<u64>(4)?;
+    ///     table.write(1, &[7, 8])?;
+    ///     assert_eq!(table.to_vec()?, [0, 7, 8, 0]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn write<D: Data<Value = T> + ?Sized>(&self, first: usize, from: &D) -> Result<()> {
         self.write_in(first, from.values(), "write")
@@ -187,6 +287,17 @@ impl<T: Pod, S> Array<T, S> {
     }
 
     /// Returns one value of this rank's part.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc::<u64>(4)?;
+    ///     job.put(table.on(job.rank_after(1)).at(2), &[7])?;
+    ///     job.barrier()?;
+    ///     assert_eq!(table.get(2)?, 7);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn get(&self, index: usize) -> Result<T> {
         let mut value = T::zeroed();
@@ -195,12 +306,34 @@ impl<T: Pod, S> Array<T, S> {
     }
 
     /// Sets one value of this rank's part.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc::<u64>(4)?;
+    ///     table.set(2, job.rank().index() as u64)?;
+    ///     job.barrier()?;
+    ///     let peer = job.rank_after(1);
+    ///     assert_eq!(job.get_value(table.on(peer).at(2))?, peer.index() as u64);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn set(&self, index: usize, value: T) -> Result<()> {
         self.write_in(index, &[value], "set")
     }
 
     /// Sets all values of this rank's part.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let table = job.alloc::<f32>(4)?;
+    ///     table.fill(0.5)?;
+    ///     assert_eq!(table.to_vec()?, [0.5; 4]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn fill(&self, value: T) -> Result<()> {
         let block = vec![value; self.len.min((64 * 1024 / size_of::<T>()).max(1))];
         for first in (0..self.len).step_by(block.len()) {
@@ -210,6 +343,17 @@ impl<T: Pod, S> Array<T, S> {
     }
 
     /// Returns a copy of this rank's part.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc::<u8>(5)?;
+    ///     job.put(table.on(job.rank_after(1)), b"hello")?;
+    ///     job.barrier()?;
+    ///     assert_eq!(table.to_vec()?, b"hello");
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut values = vec![T::zeroed(); self.len];
         self.read(0, &mut values)?;
@@ -217,6 +361,19 @@ impl<T: Pod, S> Array<T, S> {
     }
 
     /// This rank's part as a slice.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc::<u64>(4)?;
+    ///     job.put(table.on(job.rank_after(1)), &[1, 2, 3, 4])?;
+    ///     job.barrier()?;
+    ///     // SAFETY: no rank writes to the array any more.
+    ///     let sum: u64 = unsafe { table.as_slice() }.iter().sum();
+    ///     assert_eq!(sum, 10);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     ///
     /// # Safety
     /// No thread and no peer, this rank included, writes to the part while the slice lives.

@@ -5,6 +5,19 @@ use tasuki_core::fabric::{Atomic, AtomicKind};
 
 /// An atomic operation on a word that returns the word's previous value. Words may be signed or unsigned; additions
 /// wrap.
+///
+/// ```
+/// use tasuki::onesided::AtomicOp;
+/// tasuki::local(1, |job| {
+///     let word = job.alloc::<u64>(1)?;
+///     assert_eq!(job.atomic(word.pointer(), AtomicOp::Add(5))?, 0);
+///     assert_eq!(job.atomic(word.pointer(), AtomicOp::Or(8))?, 5);
+///     assert_eq!(job.atomic(word.pointer(), AtomicOp::Swap(1))?, 13);
+///     assert_eq!(word.get(0)?, 1);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AtomicOp<W> {
     /// Replaces the word.

@@ -35,6 +35,19 @@ impl Job {
 
     /// Copies values from the memory of some rank, also to [`StridedMut`](crate::message::StridedMut) values. If a
     /// value is written meanwhile, the copy may mix its old and new bytes. Errors and cost: those of [`Job::put`].
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc::<u64>(10)?;
+    ///     table.fill(job.rank().index() as u64)?;
+    ///     job.barrier()?;
+    ///     let (peer, mut got) = (job.rank_after(1), [7; 3]);
+    ///     job.get(table.on(peer).at(5), &mut got)?;
+    ///     assert_eq!(got, [peer.index() as u64; 3]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn get<T: Pod, D: Incoming<Value = T> + ?Sized>(
         &self,
@@ -83,6 +96,19 @@ impl Job {
 
     /// Copies blocks of some rank's memory to `values`, which may be [`StridedMut`](crate::message::StridedMut). Errors
     /// and cost: those of [`Job::put_strided`], but the blocks may overlap.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let matrix = job.alloc::<u32>(3 * 4)?; // three rows of four values
+    ///     matrix.write(0, &[0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23])?;
+    ///     job.barrier()?;
+    ///     let mut columns = [0; 6];
+    ///     job.get_strided(matrix.on(job.rank_after(1)).at(1).strided(3, 2, 4), &mut columns)?;
+    ///     assert_eq!(columns, [1, 2, 11, 12, 21, 22]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn get_strided<T: Pod, D: Incoming<Value = T> + ?Sized>(
         &self,
         from: GlobalStrided<T>,
@@ -118,6 +144,17 @@ impl Job {
     }
 
     /// Gets one value from the memory of some rank. Errors and cost: those of [`Job::put`].
+    ///
+    /// ```
+    /// tasuki::local(3, |job| {
+    ///     let sizes = job.alloc::<usize>(1)?;
+    ///     sizes.set(0, 10 * job.rank().index())?;
+    ///     job.barrier()?;
+    ///     assert_eq!(job.get_value(sizes.on(tasuki::Rank(2)))?, 20);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn get_value<T: Pod>(&self, from: GlobalPtr<T>) -> Result<T> {
         let word = |width| self.worker.get_word(from.address(), width).map(u64::to_le_bytes);
@@ -171,6 +208,21 @@ impl Job {
     /// Waits until all operations that this rank issued up to `handle` have ended. A handle that is null, finished or
     /// was never issued returns at once. Errors: the first failure among these operations that no call has reported
     /// yet.
+    ///
+    /// ```
+    /// use tasuki::onesided::After;
+    /// tasuki::local(2, |job| {
+    ///     let data = job.alloc::<u64>(20)?;
+    ///     data.fill(7)?;
+    ///     job.barrier()?;
+    ///     let to = data.on(job.rank_after(1)).at(10);
+    ///     job.copy(data.pointer(), to, 5, After::Nothing)?;
+    ///     let last = job.copy(data.pointer().at(5), to.at(5), 5, After::Nothing)?.handle();
+    ///     job.complete(last)?; // both copies have ended
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn complete(&self, handle: Handle) -> Result<()> {
         let _limit = self.limited();
         self.worker.complete(handle)
@@ -221,12 +273,38 @@ impl Job {
     }
 
     /// Adds to a word and returns its previous value. Errors and cost: those of [`Job::atomic`].
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// tasuki::local(3, |job| {
+    ///     let next_item = job.alloc::<u64>(1)?;
+    ///     let mut mine = 0_u64;
+    ///     while job.fetch_add(next_item.on(Rank(0)), 1)? < 100 {
+    ///         mine += 1; // no other rank gets this item
+    ///     }
+    ///     assert_eq!(job.world().allreduce(&mine, tasuki::Sum)?, 100);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn fetch_add<W: Word>(&self, at: GlobalPtr<W>, value: W) -> Result<W> {
         self.atomic_in("fetch_add", at, AtomicKind::Add, value)
     }
 
     /// Replaces a word and returns its previous value. Errors and cost: those of [`Job::atomic`].
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// tasuki::local(2, |job| {
+    ///     let last = job.alloc::<u64>(1)?;
+    ///     let before = job.swap(last.on(Rank(0)), job.rank().index() as u64 + 1)?;
+    ///     let all = job.world().allgather(&before)?;
+    ///     assert!(all == [0, 1] || all == [2, 0]); // the first one has found 0
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn swap<W: Word>(&self, at: GlobalPtr<W>, value: W) -> Result<W> {
         self.atomic_in("swap", at, AtomicKind::Swap, value)
@@ -258,12 +336,36 @@ impl Job {
     }
 
     /// Stores a word atomically. Errors and cost: those of [`Job::atomic`].
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let words = job.alloc::<u32>(1)?;
+    ///     job.store(words.on(job.rank_after(1)), 7)?;
+    ///     while job.load(words.pointer())? != 7 {
+    ///         std::hint::spin_loop(); // a signal would wake this rank
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn store<W: Word>(&self, at: GlobalPtr<W>, value: W) -> Result<()> {
         self.atomic_in("store", at, AtomicKind::Store, value).map(drop)
     }
 
     /// Loads a word atomically. Errors and cost: those of [`Job::atomic`].
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let words = job.alloc::<u64>(1)?;
+    ///     words.set(0, job.rank().index() as u64 + 5)?;
+    ///     job.barrier()?;
+    ///     let peer = job.rank_after(1);
+    ///     assert_eq!(job.load(words.on(peer))?, peer.index() as u64 + 5);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn load<W: Word>(&self, at: GlobalPtr<W>) -> Result<W> {
         self.atomic_in("load", at, AtomicKind::Load, W::from_bits(0))
@@ -303,6 +405,22 @@ impl Job {
 
     /// Issues an atomic store of a word without waiting. Errors: those of [`Job::atomic`], reported by this call, by
     /// the wait or by [`Job::complete`].
+    ///
+    /// ```
+    /// use tasuki::Request;
+    /// use tasuki::onesided::After;
+    /// tasuki::local(2, |job| {
+    ///     let (data, ready) = (job.alloc::<u64>(100)?, job.alloc::<u64>(1)?);
+    ///     let peer = job.rank_after(1);
+    ///     let put = job.iput(data.on(peer), vec![7; 100], After::Nothing)?;
+    ///     let mut mark = job.istore(ready.on(peer), 1, After::Exact(put.handle()))?; // after the values
+    ///     mark.wait()?;
+    ///     while job.load(ready.pointer())? == 0 {}
+    ///     assert_eq!(data.to_vec()?, [7; 100]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn istore<W: Word>(&self, at: GlobalPtr<W>, value: W, after: After) -> Result<TransferRequest<()>> {
         let atomic = Atomic { kind: AtomicKind::Store, operand: value.to_bits(), width: W::WIDTH };
         let issued =

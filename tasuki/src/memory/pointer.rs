@@ -39,21 +39,65 @@ unsafe impl<T: 'static> Pod for GlobalPtr<T> {}
 
 impl<T> GlobalPtr<T> {
     /// The null pointer. Every access refuses it.
+    ///
+    /// ```
+    /// use tasuki::GlobalPtr;
+    /// tasuki::local(1, |job| {
+    ///     assert!(job.put(GlobalPtr::NULL, &[7]).is_err());
+    ///     assert_ne!(job.alloc::<u64>(1)?.pointer(), GlobalPtr::NULL);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub const NULL: GlobalPtr<T> = GlobalPtr::new(GlobalAddress::NULL);
 
     /// The pointer to values at `address`.
+    ///
+    /// ```
+    /// use tasuki::GlobalPtr;
+    /// tasuki::local(1, |job| {
+    ///     let words = job.alloc::<u64>(1)?;
+    ///     let bytes = GlobalPtr::<[u8; 4]>::new(words.pointer().address());
+    ///     job.put(bytes.at(1), &[[1, 0, 0, 0]])?;
+    ///     assert_eq!(words.get(0)?, 1 << 32);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub const fn new(address: GlobalAddress) -> GlobalPtr<T> {
         GlobalPtr { address, of: PhantomData }
     }
 
     /// The untyped address.
+    ///
+    /// ```
+    /// use tasuki::onesided::GlobalAddress;
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc_local::<f64>(10)?;
+    ///     let tables: Vec<GlobalAddress> = job.world().allgather(&table.pointer().address())?;
+    ///     assert_eq!(tables[job.rank().index()], table.pointer().address());
+    ///     assert_eq!(tables[1].rank(), tasuki::Rank(1));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub const fn address(self) -> GlobalAddress {
         self.address
     }
 
     /// The rank that owns the memory.
+    ///
+    /// ```
+    /// tasuki::local(3, |job| {
+    ///     let table = job.alloc::<f64>(10)?;
+    ///     let next = job.rank_after(1);
+    ///     assert_eq!(table.on(next).at(4).rank(), next);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub const fn rank(self) -> Rank {
         self.address.rank()
@@ -61,6 +105,17 @@ impl<T> GlobalPtr<T> {
 
     /// The pointer to the value `index` places further on, in the same registration. Beyond the address range of the
     /// rank it becomes null.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc::<u32>(10)?;
+    ///     job.put(table.on(job.rank_after(1)).at(8), &[1, 2])?;
+    ///     job.barrier()?;
+    ///     assert_eq!(table.to_vec()?[7..], [0, 1, 2]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     #[must_use]
     pub const fn at(self, index: usize) -> GlobalPtr<T> {
@@ -106,12 +161,35 @@ impl<T> GlobalPtr<T> {
 
     /// The values of `blocks` blocks of `block_len` values, of which each begins `stride` values after the one before:
     /// [`Job::put_strided`](crate::Job::put_strided) and [`Job::get_strided`](crate::Job::get_strided) access them.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let matrix = job.alloc::<u8>(3 * 4)?; // three rows of four values
+    ///     let last_column = matrix.on(job.rank_after(1)).at(3).strided(3, 1, 4);
+    ///     job.put_strided(last_column, &[7, 8, 9])?;
+    ///     job.barrier()?;
+    ///     assert_eq!(matrix.to_vec()?, [0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0, 9]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub const fn strided(self, blocks: usize, block_len: usize, stride: usize) -> GlobalStrided<T> {
         GlobalStrided { start: self, blocks, block_len, stride }
     }
 
     /// Returns true if the pointer is null.
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc::<u8>(10)?;
+    ///     assert!(table.on(None::<Rank>).is_null()); // the part of nobody
+    ///     assert!(!table.on(Rank(1)).is_null());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub const fn is_null(self) -> bool {
         self.address.is_null()
@@ -120,6 +198,20 @@ impl<T> GlobalPtr<T> {
 
 /// The address of several values of type `T` in some rank's memory: 16 bytes, `Copy`, may be sent to any rank. Made by
 /// [`GlobalPtr::slice`].
+///
+/// ```
+/// use tasuki::onesided::GlobalSlice;
+/// tasuki::local(2, |job| {
+///     let text = job.alloc_local::<u8>(20)?;
+///     let words = [&b"one"[..], b"three"][job.rank().index()];
+///     text.write(0, words)?;
+///     let mine: GlobalSlice<u8> = text.pointer().slice(words.len());
+///     let all = job.world().allgather(&[mine])?; // names of all texts
+///     assert_eq!(job.get_vec(all[1].pointer(), all[1].len())?, b"three");
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Debug)]
 #[repr(C)]
 pub struct GlobalSlice<T> {
@@ -134,18 +226,49 @@ unsafe impl<T: 'static> Pod for GlobalSlice<T> {}
 
 impl<T> GlobalSlice<T> {
     /// The address of the first value.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let table = job.alloc::<u32>(10)?;
+    ///     let half = table.pointer().at(5).slice(5);
+    ///     job.put(half.pointer(), &vec![7; half.len()])?;
+    ///     assert_eq!(table.to_vec()?, [0, 0, 0, 0, 0, 7, 7, 7, 7, 7]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub const fn pointer(self) -> GlobalPtr<T> {
         self.start
     }
 
     /// The number of values.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let table = job.alloc::<u32>(10)?;
+    ///     let rest = table.pointer().at(4).slice(6);
+    ///     assert_eq!(job.get_vec(rest.pointer(), rest.len())?, [0; 6]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub const fn len(self) -> usize {
         self.len as usize
     }
 
     /// Returns true if there are no values.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let table = job.alloc::<u32>(10)?;
+    ///     assert!(table.pointer().slice(0).is_empty());
+    ///     assert!(!table.pointer().slice(10).is_empty());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.len == 0
@@ -154,6 +277,21 @@ impl<T> GlobalSlice<T> {
 
 /// The address of values of type `T` in some rank's memory, in blocks of equal length at equal distances, as the columns of
 /// a matrix. Made by [`GlobalPtr::strided`].
+///
+/// ```
+/// use tasuki::onesided::GlobalStrided;
+/// tasuki::local(2, |job| {
+///     let matrix = job.alloc::<u32>(3 * 4)?; // three rows of four values
+///     matrix.write(0, &[0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23])?;
+///     job.barrier()?;
+///     let column = |index| -> GlobalStrided<u32> { matrix.on(job.rank_after(1)).at(index).strided(3, 1, 4) };
+///     let mut values = [0; 3];
+///     job.get_strided(column(2), &mut values)?;
+///     assert_eq!(values, [2, 12, 22]);
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct GlobalStrided<T> {
     start: GlobalPtr<T>,
@@ -164,6 +302,17 @@ pub struct GlobalStrided<T> {
 
 impl<T> GlobalStrided<T> {
     /// The address of the first value.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let matrix = job.alloc::<u32>(3 * 4)?;
+    ///     let column = matrix.pointer().at(2).strided(3, 1, 4);
+    ///     job.put_strided(column, &[7, 8, 9])?;
+    ///     assert_eq!(job.get_value(column.pointer())?, 7);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub const fn pointer(self) -> GlobalPtr<T> {
         self.start

@@ -12,6 +12,18 @@ use tasuki_core::engine::Worker;
 use tasuki_core::os::copy;
 
 /// A vector that peers can access until it is unregistered. Made by [`Job::register`].
+///
+/// ```
+/// tasuki::local(2, |job| {
+///     let table = job.register(vec![job.rank().index(); 1000])?; // memory of the program
+///     let tables = job.world().allgather(&table.pointer())?;
+///     assert_eq!(job.get_value(tables[1].at(999))?, 1);
+///     job.barrier()?;
+///     assert_eq!(table.unregister(), vec![job.rank().index(); 1000]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Registered<T: Pod> {
     raw: RawRegistration,
@@ -19,6 +31,22 @@ pub struct Registered<T: Pod> {
 }
 
 /// A range of this process's memory that peers can access until this value is dropped. Made by [`Job::register_raw`].
+///
+/// ```
+/// use tasuki::GlobalPtr;
+/// tasuki::local(2, |job| {
+///     let mut words = Box::new([job.rank().index() as u64; 4]);
+///     // SAFETY: the box outlives the registration, and is not used until that has ended.
+///     let raw = unsafe { job.register_raw(words.as_mut_ptr().cast(), 32)? };
+///     let all = job.world().allgather(&raw.address())?;
+///     assert_eq!(job.get_value(GlobalPtr::<u64>::new(all[1]))?, 1);
+///     job.barrier()?;
+///     drop(raw);
+///     assert_eq!(*words, [job.rank().index() as u64; 4]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct RawRegistration {
     worker: Arc<Worker>,
@@ -60,6 +88,24 @@ impl Job {
 
     /// Makes `bytes` bytes at `start` accessible to other ranks. The same memory may be registered several times.
     ///
+    /// ```
+    /// use tasuki::GlobalPtr;
+    /// tasuki::local(2, |job| {
+    ///     let mut row = vec![0.0_f64; 8];
+    ///     let bytes = size_of_val(&row[..]);
+    ///     // SAFETY: the vector outlives the registration, and is not used until that has ended.
+    ///     let raw = unsafe { job.register_raw(row.as_mut_ptr().cast(), bytes)? };
+    ///     let all = job.world().allgather(&raw.address())?;
+    ///     let at_peer = GlobalPtr::<f64>::new(all[job.rank_after(1).index()]);
+    ///     job.put(at_peer.at(4), &[0.5; 4])?;
+    ///     job.barrier()?; // all puts have ended
+    ///     drop(raw);
+    ///     assert_eq!(row, [0.0, 0.0, 0.0, 0.0, 0.5, 0.5, 0.5, 0.5]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    ///
     /// # Safety
     /// The memory must stay valid until the registration is dropped. Until then no reference to plain data in it may
     /// be used, unless the program keeps peers from writing it (or, for `&mut`, from reading it). After the death of
@@ -77,21 +123,61 @@ impl Job {
 
 impl<T: Pod> Registered<T> {
     /// The address with which other ranks access it.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let table = job.register(vec![0_u64; 8])?;
+    ///     let tables = job.world().allgather(&table.pointer())?;
+    ///     job.put(tables[job.rank_after(1).index()].at(3), &[7])?;
+    ///     job.barrier()?;
+    ///     assert_eq!(table.to_vec()[3], 7);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn pointer(&self) -> GlobalPtr<T> {
         GlobalPtr::new(self.raw.address())
     }
 
     /// The number of values.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let table = job.register(vec![1.5_f64; 8])?;
+    ///     assert_eq!(job.get_vec(table.pointer(), table.len())?, [1.5; 8]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.raw.bytes as usize / size_of::<T>()
     }
 
     /// Returns false: an empty vector cannot be registered.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     assert!(!job.register(vec![0_u8])?.is_empty());
+    ///     assert!(job.register(Vec::<u8>::new()).is_err());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         false
     }
 
     /// Returns a copy of the values as they are now.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let table = job.register(vec![0_u64; 3])?;
+    ///     job.put(table.pointer().at(1), &[7])?;
+    ///     assert_eq!(table.to_vec(), [0, 7, 0]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn to_vec(&self) -> Vec<T> {
         self.copy_of(self.len())
     }
@@ -109,6 +195,18 @@ impl<T: Pod> Registered<T> {
 
     /// Ends the registration and returns the vector. Waits for accesses in flight; later accesses fail. If a rank was
     /// killed during an access, the job is over and the returned vector is a copy: the original is never used again.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let table = job.register(vec![0_u64; 3])?;
+    ///     let at = table.pointer();
+    ///     job.put(at.at(1), &[7])?;
+    ///     assert_eq!(table.unregister(), [0, 7, 0]);
+    ///     assert!(job.get_value(at).is_err()); // its address names nothing any more
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn unregister(mut self) -> Vec<T> {
         let count = self.len();
         let no_access_is_left = self.raw.end();
@@ -132,6 +230,20 @@ impl<T: Pod> Drop for Registered<T> {
 
 impl RawRegistration {
     /// The address with which other ranks access it.
+    ///
+    /// ```
+    /// use tasuki::GlobalPtr;
+    /// tasuki::local(1, |job| {
+    ///     let mut words = [0_u32; 4];
+    ///     // SAFETY: the array outlives the registration, and is not used until that has ended.
+    ///     let raw = unsafe { job.register_raw(words.as_mut_ptr().cast(), 16)? };
+    ///     job.put(GlobalPtr::new(raw.address()).at(2), &[7_u32])?;
+    ///     drop(raw);
+    ///     assert_eq!(words, [0, 0, 7, 0]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn address(&self) -> GlobalAddress {
         GlobalAddress::new(self.worker.rank(), self.offset)
     }

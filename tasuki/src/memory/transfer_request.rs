@@ -18,6 +18,22 @@ use tasuki_core::engine::{Awaited, AwaitedCondition, Condition, Local, Operation
 ///
 /// Errors of a wait: the operation failed. [`Job::complete`] does not report that failure again.
 ///
+/// ```
+/// use tasuki::Request;
+/// use tasuki::onesided::{After, TransferRequest};
+/// tasuki::local(2, |job| {
+///     let table = job.alloc::<u64>(100)?;
+///     let next = table.on(job.rank_after(1));
+///     let mut put: TransferRequest<Vec<u64>> = job.iput(next, vec![7; 100], After::Nothing)?;
+///     let sum: u64 = (0..1000).sum(); // work meanwhile
+///     assert_eq!((put.wait()?, sum), (vec![7; 100], 499_500)); // the vector comes back
+///     job.barrier()?;
+///     assert_eq!(table.to_vec()?, [7; 100]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+///
 /// # Cancel safety
 ///
 /// If the request is dropped, the operation ends by itself, and the vector is freed after that. If the request is
@@ -33,6 +49,28 @@ pub struct TransferRequest<V: TransferValue> {
 }
 
 /// What the wait for a [`TransferRequest`] returns.
+///
+/// ```
+/// use tasuki::Request;
+/// use tasuki::onesided::{After, TransferRequest, TransferValue};
+/// /// Waits for a transfer, and says after how many tests it had ended.
+/// fn tested<V: TransferValue>(mut transfer: TransferRequest<V>) -> tasuki::Result<(V, usize)> {
+///     let mut tests = 1;
+///     while !transfer.test() {
+///         tests += 1;
+///     }
+///     Ok((transfer.wait()?, tests))
+/// }
+/// tasuki::local(2, |job| {
+///     let table = job.alloc::<u64>(8)?;
+///     let next = table.on(job.rank_after(1));
+///     let (vector, _) = tested(job.iget(next, vec![1; 8], After::Nothing)?)?; // `V` is `Vec<u64>`
+///     let ((), tests) = tested(job.copy(next, table.pointer(), 8, After::Nothing)?)?;
+///     assert!(vector == [0; 8] && tests > 0);
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub trait TransferValue: sealed::SealedValue {
     /// What the request keeps for it.
     #[doc(hidden)]
@@ -150,6 +188,22 @@ impl Job {
 
 impl<V: TransferValue> TransferRequest<V> {
     /// The operation's handle, with which other operations can be ordered after it ([`After`]).
+    ///
+    /// ```
+    /// use tasuki::Request;
+    /// use tasuki::onesided::After;
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc::<u64>(2)?;
+    ///     let next = table.on(job.rank_after(1));
+    ///     let first = job.iput(next, vec![7], After::Nothing)?;
+    ///     let mut second = job.copy(next, next.at(1), 1, After::Exact(first.handle()))?;
+    ///     second.wait()?; // it has copied the 7
+    ///     job.barrier()?;
+    ///     assert_eq!(table.to_vec()?, [7, 7]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn handle(&self) -> Handle {
         self.handle
     }

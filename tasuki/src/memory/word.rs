@@ -7,6 +7,25 @@ mod sealed {
 }
 
 /// An integer of 4 or 8 bytes on which atomic operations work. Arithmetic wraps.
+///
+/// ```
+/// use tasuki::{GlobalPtr, Job, onesided::Word};
+/// /// Exchanges two words, one after the other.
+/// fn exchange<W: Word>(job: &Job, one: GlobalPtr<W>, other: GlobalPtr<W>) -> tasuki::Result<()> {
+///     let value = job.swap(one, job.load(other)?)?;
+///     job.store(other, value)
+/// }
+/// tasuki::local(1, |job| {
+///     let (wide, narrow) = (job.alloc::<u64>(2)?, job.alloc::<i32>(2)?);
+///     wide.write(0, &[1, 2])?;
+///     narrow.write(0, &[-1, -2])?;
+///     exchange(job, wide.pointer(), wide.pointer().at(1))?;
+///     exchange(job, narrow.pointer(), narrow.pointer().at(1))?;
+///     assert_eq!((wide.to_vec()?, narrow.to_vec()?), (vec![2, 1], vec![-2, -1]));
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub trait Word: crate::Pod + PartialEq + sealed::SealedWord {
     #[doc(hidden)]
     const WIDTH: Width;

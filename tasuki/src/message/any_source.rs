@@ -97,6 +97,21 @@ impl Communicator {
     /// about it.
     ///
     /// Errors: those of `recv_any`, but for the length. Cost: one copy of the message.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(3, |job| {
+    ///     if job.rank() != 0 {
+    ///         return job.world().send_any(&vec![7; job.rank().index()], Rank(0), Slot(2));
+    ///     }
+    ///     for _ in 0..2 {
+    ///         let (values, got) = job.world().recv_any_vec::<i32>(Slot(2))?; // from either, of any length
+    ///         assert_eq!(values, vec![7; got.source.index()]);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn recv_any_vec<T: Pod>(&self, slot: Slot) -> Result<(Vec<T>, Received)> {
         let (_limit, mut values) = (self.limited(), Vec::new());
         let got =
@@ -186,6 +201,22 @@ impl Communicator {
 }
 
 /// The messages of a slot, or of any slot, from any member. Made by [`Communicator::messages_from_any`].
+///
+/// ```
+/// use tasuki::message::MessagesFromAny;
+/// use tasuki::{Rank, Slot};
+/// tasuki::local(3, |job| {
+///     if job.rank() != 0 {
+///         return job.world().send_any(&job.rank().index(), Rank(0), Slot(0));
+///     }
+///     let messages: MessagesFromAny<usize> = job.world().messages_from_any(Slot(0));
+///     let mut senders = messages.map(|message| Ok(message?.1.source.index())).collect::<tasuki::Result<Vec<_>>>()?;
+///     senders.sort();
+///     assert_eq!(senders, [1, 2]); // the iterator ends when both have left
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct MessagesFromAny<T> {
     communicator: Communicator,
@@ -273,6 +304,26 @@ impl<T: Pod> Iterator for MessagesFromAny<T> {
 
 /// The messages of a slot, or of any slot, from any member, as a stream. Made by [`MessagesFromAny::into_stream`].
 /// Dropping it loses no message.
+///
+/// ```
+/// use tasuki::message::MessageStream;
+/// use tasuki::{Rank, Slot, block_on};
+/// use tokio_stream::StreamExt;
+/// tasuki::local(3, |job| {
+///     if job.rank() != 0 {
+///         return job.world().send_any(&[job.rank().index(); 10], Rank(0), Slot(0));
+///     }
+///     let mut messages: MessageStream<usize> = job.world().messages_from_any(Slot(0)).into_stream();
+///     block_on(async {
+///         while let Some(message) = messages.next().await {
+///             let (values, got) = message?;
+///             assert_eq!(values, [got.source.index(); 10]);
+///         }
+///         Ok(())
+///     })
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct MessageStream<T: Pod> {
     messages: MessagesFromAny<T>,

@@ -72,6 +72,27 @@ pub fn set_buffered(communicator: &Communicator, buffered: bool) {
 
 /// Sends the buffered messages whose receives are posted now. Returns how many messages were sent and how many
 /// remain in the buffer.
+///
+/// ```
+/// use std::time::Duration;
+/// use tasuki::message::{check_send_buffer, set_send_buffer};
+/// use tasuki::{Rank, Slot};
+/// tasuki::local(2, |job| {
+///     let world = job.world();
+///     if job.rank() == 0 {
+///         set_send_buffer(job, 4096, Some(Duration::ZERO))?;
+///         world.send(&[7; 100], Rank(1), Slot(0))?; // copied: rank 1 waits for slot 1
+///         let (sent, left) = check_send_buffer(job)?;
+///         assert_eq!((sent, left), (0, 1));
+///         world.send(&1, Rank(1), Slot(1))?;
+///     } else {
+///         world.recv(&mut [0], Rank(0), Slot(1))?;
+///         world.recv(&mut [0; 100], Rank(0), Slot(0))?;
+///     }
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub fn check_send_buffer(job: &Job) -> Result<(usize, usize)> {
     job.world().messages().check_send_buffer()
 }

@@ -223,6 +223,29 @@ enum Place<T> {
 ///
 /// Dropping it ends the channel as [`finish`](ChannelSender::finish) does. A thread that panics does not end it: the
 /// receiver learns that this rank has died.
+///
+/// ```
+/// use tasuki::message::{ChannelSender, channel_from, channel_to};
+/// use tasuki::{Rank, Slot};
+/// tasuki::local(2, |job| {
+///     if job.rank() == 0 {
+///         let mut to: ChannelSender<u32> = channel_to(job.world(), Rank(1), Slot(0))?;
+///         for number in 0..100 {
+///             to.reserve(1)?[0] = number; // filled where the receiver reads it
+///             to.commit(1)?;
+///         }
+///     } else {
+///         let mut from = channel_from::<u32>(job.world(), Rank(0), Slot(0), 8)?;
+///         for number in 0..100 {
+///             assert_eq!(from.peek()?[0], number);
+///             from.release(1)?;
+///         }
+///         assert!(from.peek()?.is_empty()); // the sender's end was dropped
+///     }
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub struct ChannelSender<T: Pod> {
     /// Taken when this is dropped.
     core: ManuallyDrop<Sender>,
@@ -253,6 +276,21 @@ impl<T: Pod> ChannelSender<T> {
     /// at the latest when the ring is full; the receiver's elements have another type; the peer has left or died; the
     /// time limit, after which one may call again. Cost: a few instructions. When this end does not know of room, it
     /// reads the receiver's counter, one transfer of a cache line.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// use tasuki::message::{channel_from, channel_to};
+    /// tasuki::local(1, |job| {
+    ///     let mut to = channel_to::<u32>(job.world(), job.rank(), Slot(0))?;
+    ///     let mut from = channel_from::<u32>(job.world(), job.rank(), Slot(0), 4)?;
+    ///     to.reserve(3)?.copy_from_slice(&[1, 2, 3]);
+    ///     to.commit(3)?;
+    ///     assert_eq!(to.reserve(3)?.len(), 1); // one place is left until the end of the ring
+    ///     assert_eq!(from.peek()?, [1, 2, 3]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline(always)]
     pub fn reserve(&mut self, n: usize) -> Result<&mut [T]> {
         if self.core.room() == 0 && n > 0 {
@@ -288,6 +326,24 @@ impl<T: Pod> ChannelSender<T> {
     }
 
     /// The moment when a [`reserve`](ChannelSender::reserve) does not wait: a request, and a future.
+    ///
+    /// ```
+    /// use tasuki::message::{channel_from, channel_to};
+    /// use tasuki::{Request, Slot};
+    /// tasuki::local(1, |job| {
+    ///     let mut to = channel_to::<u8>(job.world(), job.rank(), Slot(0))?;
+    ///     let mut from = channel_from::<u8>(job.world(), job.rank(), Slot(0), 2)?;
+    ///     to.ready().wait()?;
+    ///     to.reserve(2)?.copy_from_slice(b"ab");
+    ///     to.commit(2)?;
+    ///     assert!(!to.ready().test()); // the ring is full
+    ///     assert_eq!(from.peek()?, b"ab");
+    ///     from.release(1)?;
+    ///     assert!(to.ready().test());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn ready(&mut self) -> ChannelReady<'_> {
         ChannelReady { end: End::Sender(&mut self.core), awaited: AwaitedCondition::default() }
     }
@@ -338,6 +394,24 @@ impl<T: Pod> ChannelSender<T> {
     ///
     /// Errors: fewer are reserved; a rank died. Cost: three stores into one cache line at the receiver; where the ring
     /// is not reached, a put.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// use tasuki::message::{channel_from, channel_to};
+    /// tasuki::local(1, |job| {
+    ///     let mut to = channel_to::<u8>(job.world(), job.rank(), Slot(0))?;
+    ///     let mut from = channel_from::<u8>(job.world(), job.rank(), Slot(0), 8)?;
+    ///     to.reserve(4)?.copy_from_slice(b"abcd");
+    ///     to.commit(1)?; // the rest may follow later
+    ///     assert_eq!(from.peek()?, b"a");
+    ///     to.commit(3)?;
+    ///     from.release(1)?;
+    ///     assert_eq!(from.peek()?, b"bcd");
+    ///     assert!(to.commit(1).is_err()); // no more are reserved
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline(always)]
     pub fn commit(&mut self, n: usize) -> Result<()> {
         if n > self.reserved {
@@ -362,6 +436,23 @@ impl<T: Pod> ChannelSender<T> {
     /// Errors: this end was never used, and the receiver's elements have another type, or the peer has died or left
     /// without making its end. Where the receiver's memory is not mapped, also: a rank died; the time limit of the rank
     /// ([`Job::set_timeout`](crate::Job::set_timeout)).
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// use tasuki::message::{channel_from, channel_to};
+    /// tasuki::local(1, |job| {
+    ///     let mut to = channel_to::<u8>(job.world(), job.rank(), Slot(0))?;
+    ///     let mut from = channel_from::<u8>(job.world(), job.rank(), Slot(0), 8)?;
+    ///     to.reserve(2)?.copy_from_slice(b"ab");
+    ///     to.commit(2)?;
+    ///     to.finish()?;
+    ///     assert_eq!(from.peek()?, b"ab"); // they still come
+    ///     from.release(2)?;
+    ///     assert_eq!(from.peek()?, b""); // the end
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn finish(self) -> Result<()> {
         ManuallyDrop::new(self).end()
     }
@@ -389,6 +480,31 @@ impl<T: Pod> Drop for ChannelSender<T> {
 /// sender that does not wait again learns nothing of it, and its [`finish`](ChannelSender::finish) returns `Ok`. The
 /// ring is freed when the sender is closed. A thread that panics does not tell the sender, which learns that this rank
 /// has died.
+///
+/// ```
+/// use tasuki::message::{ChannelReceiver, channel_from, channel_to};
+/// use tasuki::{Rank, Slot};
+/// tasuki::local(2, |job| {
+///     if job.rank() == 0 {
+///         let mut to = channel_to::<f64>(job.world(), Rank(1), Slot(0))?;
+///         for step in 0..100 {
+///             to.reserve(1)?[0] = f64::from(step);
+///             to.commit(1)?;
+///         }
+///     } else {
+///         let mut from: ChannelReceiver<f64> = channel_from(job.world(), Rank(0), Slot(0), 16)?;
+///         let mut sum = 0.0;
+///         while let elements @ [_, ..] = from.peek()? {
+///             sum += elements.iter().sum::<f64>();
+///             let count = elements.len();
+///             from.release(count)?;
+///         }
+///         assert_eq!(sum, 4950.0);
+///     }
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub struct ChannelReceiver<T: Pod, S: 'static = Local> {
     /// Taken when this is dropped.
     core: ManuallyDrop<Receiver>,
@@ -433,6 +549,23 @@ impl<T: Pod, S> ChannelReceiver<T, S> {
     /// Errors: the sender's elements have another type; the peer died, or left without having finished; the time limit,
     /// after which one may call again. Cost: a few instructions. When this end does not know of an element, it reads
     /// the sender's counter, one transfer of a cache line.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// use tasuki::message::{channel_from, channel_to};
+    /// tasuki::local(1, |job| {
+    ///     let mut to = channel_to::<u8>(job.world(), job.rank(), Slot(0))?;
+    ///     let mut from = channel_from::<u8>(job.world(), job.rank(), Slot(0), 8)?;
+    ///     to.reserve(3)?.copy_from_slice(b"abc");
+    ///     to.commit(3)?;
+    ///     assert_eq!(from.peek()?, b"abc");
+    ///     assert_eq!(from.peek()?, b"abc"); // they stay until they are released
+    ///     from.release(2)?;
+    ///     assert_eq!(from.peek()?, b"c");
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline(always)]
     pub fn peek(&mut self) -> Result<&[T]> {
         if self.core.available() == 0 {
@@ -443,6 +576,24 @@ impl<T: Pod, S> ChannelReceiver<T, S> {
 
     /// Like [`peek`](ChannelReceiver::peek). Returns `None` if there is no element now, and the sender has not
     /// finished.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// use tasuki::message::{channel_from, channel_to};
+    /// tasuki::local(1, |job| {
+    ///     let mut to = channel_to::<u8>(job.world(), job.rank(), Slot(0))?;
+    ///     let mut from = channel_from::<u8>(job.world(), job.rank(), Slot(0), 8)?;
+    ///     to.reserve(1)?[0] = 7;
+    ///     assert_eq!(from.try_peek()?, None); // it was not committed
+    ///     to.commit(1)?;
+    ///     assert_eq!(from.try_peek()?, Some(&[7][..]));
+    ///     from.release(1)?;
+    ///     to.finish()?;
+    ///     assert_eq!(from.try_peek()?, Some(&[][..])); // the end
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn try_peek(&mut self) -> Result<Option<&[T]>> {
         if self.core.available() == 0 && !self.core.try_element()? {
             return Ok(None);
@@ -502,6 +653,24 @@ impl<T: Pod, S> ChannelReceiver<T, S> {
     /// Lets the sender use the places of the first `n` elements again. They are gone.
     ///
     /// Errors: fewer are there in a row; a rank died. Cost: three stores into one cache line at the sender.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// use tasuki::message::{channel_from, channel_to};
+    /// tasuki::local(1, |job| {
+    ///     let mut to = channel_to::<u8>(job.world(), job.rank(), Slot(0))?;
+    ///     let mut from = channel_from::<u8>(job.world(), job.rank(), Slot(0), 2)?;
+    ///     to.reserve(2)?.copy_from_slice(b"ab");
+    ///     to.commit(2)?;
+    ///     assert_eq!(from.peek()?, b"ab");
+    ///     from.release(1)?;
+    ///     to.reserve(1)?[0] = b'c'; // in the place of the a
+    ///     to.commit(1)?;
+    ///     assert!(from.release(9).is_err());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline(always)]
     pub fn release(&mut self, n: usize) -> Result<()> {
         self.core.release(n as u64)
@@ -512,6 +681,24 @@ impl<T: Pod, S> ChannelReceiver<T, S> {
     ///
     /// Errors: the peer has left without having finished, or died; the time limit: one may call again; the ring was
     /// returned already.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// use tasuki::message::{channel_from, channel_to};
+    /// tasuki::local(1, |job| {
+    ///     let mut to = channel_to::<u8>(job.world(), job.rank(), Slot(0))?;
+    ///     let mut from = channel_from::<u8>(job.world(), job.rank(), Slot(0), 4)?;
+    ///     to.reserve(2)?.copy_from_slice(b"ab");
+    ///     to.commit(2)?;
+    ///     assert_eq!(from.peek()?, b"ab");
+    ///     to.finish()?;
+    ///     let ring = from.free()?; // an array of this rank
+    ///     assert_eq!(ring.to_vec()?, b"ab\0\0");
+    ///     assert!(from.free().is_err()); // once
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn free(&mut self) -> Result<Array<T, S>> {
         if self.ring.is_some() {
             self.core.free()?;
@@ -542,6 +729,24 @@ enum End<'c> {
 /// The moment when an end of a channel can go on. Made by [`ChannelSender::ready`] and [`ChannelReceiver::ready`].
 ///
 /// Errors of a wait: those of [`ChannelSender::reserve`] and [`ChannelReceiver::peek`]. Dropping it changes nothing.
+///
+/// ```
+/// use tasuki::engine::AnyRequest;
+/// use tasuki::message::{channel_from, channel_to};
+/// use tasuki::{Slot, wait_any};
+/// tasuki::local(1, |job| {
+///     let world = job.world();
+///     let mut to = [channel_to::<u8>(world, job.rank(), Slot(0))?, channel_to(world, job.rank(), Slot(1))?];
+///     let mut first = channel_from::<u8>(world, job.rank(), Slot(0), 4)?;
+///     let mut second = channel_from::<u8>(world, job.rank(), Slot(1), 4)?;
+///     to[1].reserve(1)?[0] = 7;
+///     to[1].commit(1)?;
+///     assert_eq!(wait_any([&mut first.ready() as &mut dyn AnyRequest, &mut second.ready()])?, 1);
+///     assert_eq!(second.peek()?, [7]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub struct ChannelReady<'c> {
     end: End<'c>,
     awaited: AwaitedCondition,

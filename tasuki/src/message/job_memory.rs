@@ -8,6 +8,23 @@ use crate::{Communicator, Pod, Result};
 
 /// Sends values of this rank's own job memory, like [`Communicator::send`]. If the receive names job memory, too
 /// ([`recv_into`]), the sender copies the values directly to their destination.
+///
+/// ```
+/// use tasuki::message::send_from;
+/// use tasuki::{Rank, Slot};
+/// tasuki::local(2, |job| {
+///     let (world, table) = (job.world(), job.alloc_local::<u64>(1000)?);
+///     if job.rank() == 0 {
+///         table.fill(7)?;
+///         send_from(world, table.pointer().at(500).slice(10), Rank(1), Slot(0))?;
+///     } else {
+///         let (values, _) = world.recv_vec::<u64>(Rank(0), Slot(0))?; // any receive will do
+///         assert_eq!(values, [7; 10]);
+///     }
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub fn send_from<T: Pod>(
     communicator: &Communicator,
     from: GlobalSlice<T>,

@@ -17,6 +17,20 @@ use tasuki_core::base::Rank;
 ///
 /// Errors of a wait: those of [`Communicator::send`]. After a full send buffer the send goes on: wait again.
 ///
+/// ```
+/// use tasuki::message::ObjectSendRequest;
+/// use tasuki::{Request, Slot};
+/// tasuki::local(2, |job| {
+///     let (world, peer) = (job.world(), job.rank_after(1));
+///     let mut name = String::from("one");
+///     let mut send: ObjectSendRequest<String> = world.isend_object(&name, peer, Slot(0))?;
+///     name.clear(); // the request has a copy
+///     assert_eq!(world.recv_object::<String>(peer, Slot(0))?.0, "one");
+///     send.wait()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+///
 /// # Cancel safety
 ///
 /// If the request is dropped, the send ends by itself, also while this rank leaves.
@@ -31,6 +45,19 @@ pub struct ObjectSendRequest<T> {
 /// the value, with what was received.
 ///
 /// Errors of a wait: those of [`Communicator::recv_object`].
+///
+/// ```
+/// use tasuki::message::ObjectRecvRequest;
+/// use tasuki::{Request, Slot};
+/// tasuki::local(2, |job| {
+///     let (world, peer) = (job.world(), job.rank_after(1));
+///     let mut receive: ObjectRecvRequest<Vec<String>> = world.irecv_object(peer, Slot(0))?;
+///     world.send_object(&vec![format!("from {}", job.rank())], peer, Slot(0))?;
+///     assert_eq!(receive.wait()?.0, [format!("from {peer}")]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 ///
 /// # Cancel safety
 ///
@@ -115,6 +142,23 @@ impl Communicator {
 
 impl<T> ObjectSendRequest<T> {
     /// Cancels the send if no receive has met it yet, as [`SendRequest::cancel`] does.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(2, |job| {
+    ///     if job.rank() == 0 {
+    ///         let mut send = job.world().isend_object(&Some(7), Rank(1), Slot(0))?;
+    ///         assert!(send.cancel()); // rank 1 has not begun its receive
+    ///         job.barrier()?;
+    ///         job.world().send_object(&Some(8), Rank(1), Slot(0))?;
+    ///     } else {
+    ///         job.barrier()?;
+    ///         assert_eq!(job.world().recv_object::<Option<i32>>(Rank(0), Slot(0))?.0, Some(8));
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn cancel(&mut self) -> bool {
         self.send.cancel()
     }
@@ -122,6 +166,23 @@ impl<T> ObjectSendRequest<T> {
 
 impl<T> ObjectRecvRequest<T> {
     /// Cancels the receive if no message has met it yet, as [`RecvRequest::cancel`] does.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Request, Slot};
+    /// tasuki::local(2, |job| {
+    ///     if job.rank() == 0 {
+    ///         let mut receive = job.world().irecv_object::<String>(Rank(1), Slot(0))?;
+    ///         assert!(receive.cancel()); // rank 1 has not sent anything yet
+    ///         job.barrier()?;
+    ///         assert_eq!(job.world().recv_object::<Option<i32>>(Rank(1), Slot(0))?.0, Some(8));
+    ///     } else {
+    ///         job.barrier()?;
+    ///         job.world().send_object(&Some(8), Rank(0), Slot(0))?;
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn cancel(&mut self) -> bool {
         self.receive.cancel()
     }

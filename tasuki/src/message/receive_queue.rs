@@ -97,6 +97,23 @@ impl Job {
     ///
     /// Not collective. Calls on the queue have the time limit of this handle ([`Job::within`]). Errors: no such size;
     /// no memory; this rank has 128 queues. Cost: system calls, and a few hundred stores.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(2, |job| {
+    ///     let mut inbox = job.receive_queue(4, 64)?; // four messages of at most 64 bytes
+    ///     let inboxes = job.world().allgather(&[inbox.address()])?;
+    ///     let mut to = job.open_receive_queue(inboxes[job.rank_after(1).index()])?;
+    ///     for number in 0..4 {
+    ///         to.send(&number, Slot(0))?; // returns: there is room for four
+    ///     }
+    ///     for number in 0..4 {
+    ///         assert_eq!(inbox.recv_vec::<i32>(Slot(0))?.0, [number]);
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn receive_queue(&self, slots: usize, bytes_per_slot: usize) -> Result<ReceiveQueue> {
         self.receive_queue_with(slots, bytes_per_slot, &[self.rank()])
     }
@@ -170,6 +187,21 @@ impl Job {
     /// Opens the receive queue of that address, to send to it. Calls on it have the time limit of this handle.
     ///
     /// Errors: the queue was dropped; a rank died. Cost: a few dependent accesses to the receiver's memory.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(1, |job| {
+    ///     let mut inbox = job.receive_queue(8, 64)?;
+    ///     let address = inbox.address();
+    ///     let mut to = job.open_receive_queue(address)?;
+    ///     to.send(b"hello", Slot(0))?;
+    ///     assert_eq!(inbox.recv_vec::<u8>(Slot(0))?.0, b"hello");
+    ///     drop(inbox);
+    ///     assert!(job.open_receive_queue(address).is_err());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn open_receive_queue(&self, address: ReceiveQueueAddress) -> Result<ReceiveQueueSender> {
         let _limit = self.limited();
         let call = || format!("open_receive_queue({address})");
@@ -190,11 +222,36 @@ fn wanted_kind(kind: ValueKind, slot: Slot) -> Wanted {
 
 impl ReceiveQueue {
     /// The address by which senders open the queue: 16 bytes, which can be sent to any rank.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(2, |job| {
+    ///     let mut inbox = job.receive_queue(8, 64)?;
+    ///     let inboxes = job.world().allgather(&[inbox.address()])?; // addresses are plain values
+    ///     job.open_receive_queue(inboxes[1])?.send(&job.rank().index(), Slot(0))?;
+    ///     if job.rank() == 1 {
+    ///         let got = [inbox.recv_vec::<usize>(Slot(0))?.1, inbox.recv_vec::<usize>(Slot(0))?.1];
+    ///         assert!(got.iter().any(|got| got.source == 0) && got.iter().any(|got| got.source == 1));
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn address(&self) -> ReceiveQueueAddress {
         self.inner.address()
     }
 
     /// Bytes that the queue takes now: its buffers, and messages that were copied out of them.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let (small, large) = (job.receive_queue(16, 64)?, job.receive_queue(16, 4096)?);
+    ///     assert!(small.memory() >= 16 * 64);
+    ///     assert!(large.memory() >= small.memory() + 16 * (4096 - 64));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn memory(&self) -> u64 {
         self.inner.bytes()
     }
@@ -204,6 +261,20 @@ impl ReceiveQueue {
     ///
     /// Errors: the message is longer than `into`, or has values of another type: then it stays in the queue, for another
     /// receive; the side store is full; the time limit; a rank died.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(1, |job| {
+    ///     let mut inbox = job.receive_queue(8, 64)?;
+    ///     job.open_receive_queue(inbox.address())?.send(&[1, 2, 3], Slot(5))?;
+    ///     assert!(inbox.recv(&mut [0; 2], Slot::ANY).is_err()); // it is longer, and stays
+    ///     let mut room = [0; 4];
+    ///     let got = inbox.recv(&mut room, Slot::ANY)?;
+    ///     assert_eq!((got.slot, got.count, room), (Slot(5), 3, [1, 2, 3, 0]));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn recv<D: Data + ?Sized>(&mut self, into: &mut D, slot: Slot) -> Result<QueueReceived> {
         let _limit = self.job.limited();
         let into: &mut [u8] = bytemuck::cast_slice_mut(into.values_mut());
@@ -215,6 +286,20 @@ impl ReceiveQueue {
     /// known about it.
     ///
     /// Errors: those of [`ReceiveQueue::recv`], but for the length. Cost: one copy of the message.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(1, |job| {
+    ///     let mut inbox = job.receive_queue(8, 64)?;
+    ///     let mut to = job.open_receive_queue(inbox.address())?;
+    ///     to.send(&[1, 2, 3], Slot(0))?;
+    ///     to.send(&[4], Slot(1))?;
+    ///     assert_eq!(inbox.recv_vec::<i32>(Slot(1))?.0, [4]); // from behind the other
+    ///     assert_eq!(inbox.recv_vec::<i32>(Slot::ANY)?.0, [1, 2, 3]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn recv_vec<T: Pod>(&mut self, slot: Slot) -> Result<(Vec<T>, QueueReceived)> {
         let _limit = self.job.limited();
         let mut values = Vec::new();
@@ -288,6 +373,16 @@ pub(crate) fn received<T>(got: tasuki_message::Received) -> QueueReceived {
 
 impl ReceiveQueueSender {
     /// The queue that it sends to.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let inbox = job.receive_queue(8, 64)?;
+    ///     let to = job.open_receive_queue(inbox.address())?;
+    ///     assert_eq!(to.address(), inbox.address());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn address(&self) -> ReceiveQueueAddress {
         self.inner.address()
     }
@@ -301,6 +396,27 @@ impl ReceiveQueueSender {
     /// Errors: no such slot; the queue was dropped; the receiver left; a rank died; the time limit: then the message
     /// was not sent. A receive of another type is an error of the receiver alone. Cost: an atomic operation and a
     /// write; one cache line for up to 32 bytes.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let mut inbox = job.receive_queue(2, 64)?;
+    ///     let mut address = [inbox.address()];
+    ///     job.world().bcast(&mut address, Rank(0))?;
+    ///     if job.rank() == 1 {
+    ///         let mut to = job.open_receive_queue(address[0])?;
+    ///         for number in 0..10 {
+    ///             to.send(&[number; 100], Slot(0))?; // 400 bytes fit in no buffer: waits for the receive
+    ///         }
+    ///     } else {
+    ///         for number in 0..10 {
+    ///             assert_eq!(inbox.recv_vec::<i32>(Slot(0))?.0, [number; 100]);
+    ///         }
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn send<D: Data + ?Sized>(&mut self, values: &D, slot: Slot) -> Result<()> {
         self.send_bytes(bytemuck::cast_slice(values.values()), ValueKind::of::<D::Value>(), slot)
     }

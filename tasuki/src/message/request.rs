@@ -140,6 +140,18 @@ impl<P> Stage<P> {
 /// goes on: wait again, [cancel](SendRequest::cancel) it, or drop the request. After any other error
 /// [`SendRequest::into_values`] returns the values.
 ///
+/// ```
+/// use tasuki::{Request, Slot};
+/// tasuki::local(2, |job| {
+///     let mut send = job.world().isend([1.5, 2.5], job.rank_after(1), Slot(0))?;
+///     let mut got = [0.0; 2];
+///     job.world().recv(&mut got, job.rank_after(-1), Slot(0))?;
+///     assert_eq!((send.wait()?, got), ([1.5, 2.5], [1.5, 2.5])); // the values come back
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+///
 /// # Cancel safety
 ///
 /// If the request is dropped, the send ends by itself, also while this rank leaves. If the request is forgotten, the
@@ -281,6 +293,19 @@ impl<T: Pod, D: RequestValues<Value = T>> SendRequest<T, D> {
 
     /// Returns the values of a send that was cancelled or has ended with an error. Returns `None` if a peer may still
     /// read the values or if they were returned already.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(2, |job| {
+    ///     if job.rank() == 0 {
+    ///         let mut send = job.world().isend(vec![7; 1000], Rank(1), Slot(0))?;
+    ///         assert!(send.cancel()); // rank 1 receives nothing
+    ///         assert_eq!(send.into_values(), Some(vec![7; 1000]));
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn into_values(mut self) -> Option<Vec<T>> {
         if self.stage.under_way().is_some() { None } else { self.values.take_unused() }
     }
@@ -412,6 +437,19 @@ impl<T: Pod, D: RequestValues<Value = T>> RecvRequest<T, D> {
 
     /// Returns the values of a receive that was cancelled or has ended with an error. Returns `None` if a peer may
     /// still write the values or if they were returned already.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(2, |job| {
+    ///     if job.rank() == 0 {
+    ///         let mut receive = job.world().irecv(vec![7; 1000], Rank(1), Slot(0))?;
+    ///         assert!(receive.cancel()); // rank 1 sends nothing
+    ///         assert_eq!(receive.into_values(), Some(vec![7; 1000]));
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn into_values(mut self) -> Option<Vec<T>> {
         if self.stage.under_way().is_some() { None } else { self.values.take_unused() }
     }

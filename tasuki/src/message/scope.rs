@@ -23,6 +23,21 @@ use tasuki_message::{Context, MessageBuffer, SHORT_MAX, TypedSlot};
 
 /// Begins messages and starts plans on values that are borrowed for `'env`. Made by
 /// [`Communicator::scope`](crate::Communicator::scope). Only the thread that made it can use it.
+///
+/// ```
+/// use tasuki::Slot;
+/// tasuki::local(2, |job| {
+///     let (peer, own, mut got) = (job.rank_after(1), [job.rank().index(); 10], [9; 10]);
+///     job.world().scope(|s| {
+///         s.recv(&mut got, peer, Slot(0))?; // borrowed until the scope ends
+///         s.send(&own, peer, Slot(0))?;
+///         Ok(())
+///     })?;
+///     assert_eq!(got, [peer.index(); 10]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Scope<'scope, 'env: 'scope> {
     pub(super) context: &'scope Arc<Context>,
@@ -185,6 +200,23 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Begins a send of values of this rank's own job memory, which are read until the send has ended. Otherwise like
     /// [`send_from`](crate::message::send_from).
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(2, |job| {
+    ///     let (table, peer) = (job.alloc_local::<usize>(20)?, job.rank_after(1));
+    ///     table.fill(job.rank().index())?;
+    ///     let mut got = [9; 10];
+    ///     job.world().scope(|s| {
+    ///         s.recv(&mut got, peer, Slot(0))?;
+    ///         s.send_from(table.pointer().at(10).slice(10), peer, Slot(0))?;
+    ///         Ok(())
+    ///     })?;
+    ///     assert_eq!(got, [peer.index(); 10]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn send_from<T: Pod>(
         &'scope self,
         from: GlobalSlice<T>,
@@ -281,6 +313,21 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// Begins a receive into this rank's own job memory, like [`recv_into`](crate::message::recv_into).
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(2, |job| {
+    ///     let (table, peer) = (job.alloc_local::<usize>(20)?, job.rank_after(1));
+    ///     job.world().scope(|s| {
+    ///         s.recv_into(table.pointer().at(10).slice(10), peer, Slot(0))?;
+    ///         s.send([job.rank().index(); 10], peer, Slot(0))?;
+    ///         Ok(())
+    ///     })?;
+    ///     assert_eq!(table.to_vec()?[10..], [peer.index(); 10]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn recv_into<T: Pod>(
         &'scope self,
         into: GlobalSlice<T>,
@@ -326,6 +373,25 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Waits for everything that the scope has begun, even if some of it fails. Returns the first error: short
     /// receives come first, then the other messages, then starts of plans, each in the order in which they were
     /// begun.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(2, |job| {
+    ///     let (peer, first, second) = (job.rank_after(1), [1; 10], [2; 10]);
+    ///     let (mut one, mut other) = ([0; 10], [0; 10]);
+    ///     job.world().scope(|s| {
+    ///         s.recv(&mut one, peer, Slot(0))?;
+    ///         s.send(&first, peer, Slot(0))?;
+    ///         s.wait_all()?; // now the second messages may begin on the same slot
+    ///         s.recv(&mut other, peer, Slot(0))?;
+    ///         s.send(&second, peer, Slot(0))?;
+    ///         Ok(())
+    ///     })?;
+    ///     assert_eq!((one, other), ([1; 10], [2; 10]));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn wait_all(&self) -> Result<()> {
         let (_call, mut outcome) = (in_one_call(), Ok(()));
         // First, while the others are in flight, because it takes a while.

@@ -18,6 +18,21 @@ use tasuki_message::{Context, PostedRecv};
 /// It may be ignored: the end of the scope, and [`Scope::wait_all`](crate::Scope::wait_all), wait for all messages.
 /// After that a wait is an error. Errors of a wait: those of the message; it was waited for already.
 ///
+/// ```
+/// use tasuki::{Request, Slot};
+/// tasuki::local(2, |job| {
+///     let (peer, mut got) = (job.rank_after(1), [0; 10]);
+///     let count = job.world().scope(|s| {
+///         let mut receive = s.recv(&mut got, peer, Slot(0))?;
+///         s.send([7, 8, 9], peer, Slot(0))?; // its request may be ignored
+///         Ok(receive.wait()?.count)
+///     })?;
+///     assert_eq!(got[..count], [7, 8, 9]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+///
 /// # Cancel safety
 ///
 /// Dropping it changes nothing.

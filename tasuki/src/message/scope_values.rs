@@ -11,6 +11,27 @@ use tasuki_message::{Context, SentShort, TypedSlot};
 /// Borrowed for `'env`: anything that a [`send`](crate::Communicator::send) takes, behind a reference, and [`Strided`]
 /// values themselves. Kept by the scope until the message has been sent: a number, an array, a vector. Most short messages
 /// are sent at once, and nothing is kept.
+///
+/// ```
+/// use tasuki::Slot;
+/// use tasuki::message::Strided;
+/// tasuki::local(2, |job| {
+///     let (peer, matrix) = (job.rank_after(1), vec![1, 2, 3, 4]); // two rows of two values
+///     let (mut row, mut column, mut sum) = ([0; 2], [0; 2], 0);
+///     job.world().scope(|s| {
+///         s.recv(&mut row, peer, Slot(0))?;
+///         s.recv(&mut column, peer, Slot(1))?;
+///         s.recv(&mut sum, peer, Slot(2))?;
+///         s.send(&matrix[..2], peer, Slot(0))?; // borrowed
+///         s.send(Strided::column(&matrix, 2, 1), peer, Slot(1))?; // what it names is borrowed
+///         s.send(matrix.iter().sum::<i32>(), peer, Slot(2))?; // kept by the scope
+///         Ok(())
+///     })?;
+///     assert_eq!((row, column, sum), ([1, 2], [2, 4], 10));
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub trait ScopeValues<'env>: sealed::SealedValues {
     /// The type of one value.
     type Value: Pod;

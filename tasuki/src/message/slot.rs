@@ -10,6 +10,25 @@ use tasuki_message::{Context, TypedSlot};
 /// communicator with this index.
 ///
 /// A slot serves one message at a time. Several outstanding messages use several slots.
+///
+/// ```
+/// use tasuki::{Rank, Slot};
+/// const POSITIONS: Slot = Slot(0);
+/// const MASSES: Slot = Slot(1);
+/// tasuki::local(2, |job| {
+///     if job.rank() == 0 {
+///         job.world().send(&[0.5, 1.5], Rank(1), POSITIONS)?;
+///         job.world().send(&[7.0], Rank(1), MASSES)?;
+///     } else {
+///         let (mut positions, mut mass) = ([0.0; 2], 0.0);
+///         job.world().recv(&mut positions, Rank(0), POSITIONS)?;
+///         job.world().recv(&mut mass, Rank(0), MASSES)?;
+///         assert_eq!((positions, mass), ([0.5, 1.5], 7.0));
+///     }
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Slot(pub usize);
 
@@ -113,6 +132,19 @@ pub fn close(communicator: &Communicator, peer: impl Peer) -> Result<()> {
 }
 
 /// What a receive returns about its message.
+///
+/// ```
+/// use tasuki::{Member, Rank, Received, Slot};
+/// tasuki::local(2, |job| {
+///     if job.rank() == 0 {
+///         return job.world().send(&[1, 2, 3], Rank(1), Slot(5));
+///     }
+///     let got: Received = job.world().recv(&mut [0; 10], Rank(0), Slot::ANY)?;
+///     assert_eq!(got, Received { slot: Slot(5), source: Member(0), count: 3 });
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received {
     /// The slot on which the message was sent.

@@ -125,6 +125,12 @@ impl<'a, T: Pod> Strided<'a, T> {
     }
 
     /// The values, one behind the other.
+    ///
+    /// ```
+    /// use tasuki::message::Strided;
+    /// let matrix = [1, 2, 3, 4, 5, 6]; // two rows of three values
+    /// assert_eq!(Strided::column(&matrix, 3, 1).to_vec(), [2, 5]);
+    /// ```
     pub fn to_vec(&self) -> Vec<T> {
         let mut values = vec![T::zeroed(); self.len()];
         self.blocks.read(0, bytemuck::cast_slice_mut(&mut values));
@@ -155,6 +161,13 @@ impl<'a, T: Pod> StridedMut<'a, T> {
     }
 
     /// A column of a matrix whose rows have `row_len` values, to fill. Panics: see [`Strided::column`].
+    ///
+    /// ```
+    /// use tasuki::message::StridedMut;
+    /// let mut matrix = [0; 6]; // two rows of three values
+    /// StridedMut::column(&mut matrix, 3, 1).copy_from_slice(&[7, 8]);
+    /// assert_eq!(matrix, [0, 7, 0, 0, 8, 0]);
+    /// ```
     #[track_caller]
     pub fn column(matrix: &'a mut [T], row_len: usize, column: usize) -> StridedMut<'a, T> {
         StridedMut::submatrix(matrix, row_len, .., column..=column)
@@ -162,6 +175,13 @@ impl<'a, T: Pod> StridedMut<'a, T> {
 
     /// Some rows and columns of a matrix whose rows have `row_len` values, to fill row by row. Panics: see
     /// [`Strided::submatrix`].
+    ///
+    /// ```
+    /// use tasuki::message::StridedMut;
+    /// let mut matrix = [0; 9]; // three rows of three values
+    /// StridedMut::submatrix(&mut matrix, 3, 1.., ..2).copy_from_slice(&[1, 2, 3, 4]);
+    /// assert_eq!(matrix, [0, 0, 0, 1, 2, 0, 3, 4, 0]);
+    /// ```
     #[track_caller]
     pub fn submatrix(
         matrix: &'a mut [T],
@@ -278,6 +298,14 @@ impl<'a, T: Pod> StridedMut<'a, T> {
     }
 
     /// Fills the values. Panics if there are not as many of them.
+    ///
+    /// ```
+    /// use tasuki::message::StridedMut;
+    /// let mut values = [0; 5];
+    /// let mut ends = StridedMut::new(&mut values, 2, 1, 4);
+    /// ends.copy_from_slice(&[7, 8]);
+    /// assert_eq!(values, [7, 0, 0, 0, 8]);
+    /// ```
     #[track_caller]
     pub fn copy_from_slice(&mut self, values: &[T]) {
         assert_eq!(self.len(), values.len(), "strided values are filled with as many values");
@@ -292,11 +320,22 @@ impl<'a, T: Pod> StridedMut<'a, T> {
 
 impl<'a, T> Strided<'a, T> {
     /// The number of values.
+    ///
+    /// ```
+    /// use tasuki::message::Strided;
+    /// assert_eq!(Strided::submatrix(&[0; 9], 3, 1.., ..2).len(), 4);
+    /// ```
     pub fn len(&self) -> usize {
         self.blocks.len() / size_of::<T>().max(1)
     }
 
     /// Returns true if there are no values.
+    ///
+    /// ```
+    /// use tasuki::message::Strided;
+    /// assert!(Strided::submatrix(&[0; 9], 3, 1..1, ..).is_empty());
+    /// assert!(!Strided::column(&[0; 9], 3, 2).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
@@ -308,11 +347,22 @@ impl<'a, T> Strided<'a, T> {
 
 impl<T> StridedMut<'_, T> {
     /// The number of values.
+    ///
+    /// ```
+    /// use tasuki::message::StridedMut;
+    /// assert_eq!(StridedMut::column(&mut [0; 9], 3, 2).len(), 3);
+    /// ```
     pub fn len(&self) -> usize {
         self.blocks.len() / size_of::<T>().max(1)
     }
 
     /// Returns true if there are no values.
+    ///
+    /// ```
+    /// use tasuki::message::StridedMut;
+    /// assert!(StridedMut::submatrix(&mut [0; 9], 3, .., 2..2).is_empty());
+    /// assert!(!StridedMut::column(&mut [0; 9], 3, 2).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }

@@ -70,6 +70,27 @@ impl Transfers<'_> {
     ///
     /// Errors: the counter is armed and its flag is not set yet; the flag belongs to another rank; `count` is 0.
     /// Source: NICAM, `nicam_set_counter`.
+    ///
+    /// ```
+    /// use tasuki::nicam::{Flags, Transfers};
+    /// use tasuki::{Rank, Request};
+    /// tasuki::local(3, |job| {
+    ///     let (data, flags, transfers) = (job.alloc::<u64>(3)?, Flags::new(job, 1)?, Transfers::new(job)?);
+    ///     let me = job.rank();
+    ///     if me == 0 {
+    ///         transfers.set_counter(flags.at(0).on(me), 2)?; // one copy of each other rank
+    ///         flags.at(0).wait(1)?;
+    ///         assert_eq!(data.to_vec()?, [0, 1, 2]);
+    ///     } else {
+    ///         let own = data.pointer().at(me.index());
+    ///         job.store(own, me.index() as u64)?;
+    ///         transfers.copy_countup(own, data.on(Rank(0)).at(me.index()), 1)?;
+    ///     }
+    ///     transfers.sync().wait()?;
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn set_counter(&self, flag: RemoteFlag, count: u64) -> Result<()> {
         self.check_no_failure("set_counter")?;
         self.check_flag("set_counter", flag)?;

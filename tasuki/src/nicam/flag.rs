@@ -20,6 +20,20 @@ const KEY: usize = 3;
 const SIZE_BITS: u32 = 40;
 
 /// A block of flags on every rank, each 0 at first. Made by [`Flags::new`].
+///
+/// ```
+/// use tasuki::nicam::{Flags, Transfers};
+/// tasuki::local(2, |job| {
+///     let (flags, transfers) = (Flags::new(job, 2)?, Transfers::new(job)?); // two flags on every rank
+///     let peer = job.rank_after(1);
+///     transfers.write_one(flags.at(0).on(peer), 5)?;
+///     transfers.write_one(flags.at(1).on(peer), 6)?;
+///     flags.at(1).wait(6)?;
+///     assert_eq!(flags.at(0).value()?, 5); // it was requested before
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Flags<'job> {
     job: &'job Job,
@@ -28,6 +42,21 @@ pub struct Flags<'job> {
 }
 
 /// One flag of this rank.
+///
+/// ```
+/// use tasuki::nicam::{Flag, Flags, Transfers};
+/// tasuki::local(2, |job| {
+///     let (flags, transfers) = (Flags::new(job, 1)?, Transfers::new(job)?);
+///     let turn: Flag<'_> = flags.at(0);
+///     let peer = job.rank_after(1);
+///     for round in 1..4 {
+///         transfers.write_one(turn.on(peer), round)?;
+///         turn.wait_at_least(round)?; // the peer has come to this round
+///     }
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Flag<'f> {
     flags: &'f Flags<'f>,
@@ -35,6 +64,24 @@ pub struct Flag<'f> {
 }
 
 /// The flag of a particular rank, as other ranks set it: 16 bytes, which may be sent to any rank.
+///
+/// ```
+/// use tasuki::Rank;
+/// use tasuki::nicam::{Flags, RemoteFlag, Transfers};
+/// tasuki::local(2, |job| {
+///     let (flags, transfers) = (Flags::new(job, 4)?, Transfers::new(job)?);
+///     let mut where_to = [flags.at(job.rank().index() + 2).on(job.rank())];
+///     job.world().bcast(&mut where_to, Rank(0))?; // rank 0 says which flag it waits for
+///     let [flag]: [RemoteFlag; 1] = where_to;
+///     if job.rank() == 1 {
+///         transfers.write_one(flag, 7)?;
+///     } else {
+///         flags.at(2).wait(7)?;
+///     }
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct RemoteFlag {
@@ -45,6 +92,17 @@ pub struct RemoteFlag {
 impl<'job> Flags<'job> {
     /// Makes `count` flags on every rank. Collective. Errors and cost: those of [`Job::alloc`] for 32 bytes a flag,
     /// and a signal.
+    ///
+    /// ```
+    /// use tasuki::nicam::Flags;
+    /// tasuki::local(2, |job| {
+    ///     let flags = Flags::new(job, 2)?;
+    ///     assert_eq!((flags.at(0).value()?, flags.at(1).value()?), (0, 0));
+    ///     assert!(flags.at(2).value().is_err()); // there are two
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn new(job: &'job Job, count: usize) -> Result<Flags<'job>> {
         Ok(Flags { job, words: job.alloc(count.saturating_mul(WORDS))?, set: job.signal()? })
     }
@@ -52,6 +110,21 @@ impl<'job> Flags<'job> {
 
 impl Flags<'_> {
     /// The flag with that index. If there is none, using it is an error.
+    ///
+    /// ```
+    /// use tasuki::nicam::{Flags, Transfers};
+    /// tasuki::local(3, |job| {
+    ///     let (flags, transfers) = (Flags::new(job, job.size())?, Transfers::new(job)?);
+    ///     for to in job.ranks() {
+    ///         transfers.write_one(flags.at(job.rank().index()).on(to), 1)?; // a flag for each sender
+    ///     }
+    ///     for from in job.ranks() {
+    ///         flags.at(from.index()).wait(1)?;
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn at(&self, index: usize) -> Flag<'_> {
         Flag { flags: self, index }
     }
@@ -59,6 +132,17 @@ impl Flags<'_> {
 
 impl Flag<'_> {
     /// The flag of `rank`, to be set.
+    ///
+    /// ```
+    /// use tasuki::nicam::{Flags, Transfers};
+    /// tasuki::local(2, |job| {
+    ///     let (flags, transfers) = (Flags::new(job, 1)?, Transfers::new(job)?);
+    ///     transfers.write_one(flags.at(0).on(job.rank_after(1)), 9)?;
+    ///     flags.at(0).wait(9)?; // the peer has set it
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn on(&self, rank: Rank) -> RemoteFlag {
         // A flag that does not exist gets a null address: the memory behind these flags belongs to others.
         let word = self.first_word().map_or(GlobalPtr::NULL, |word| self.flags.words.on(rank).at(word));
@@ -70,6 +154,18 @@ impl Flag<'_> {
     ///
     /// Errors: the two sides of a copy by key that should set the flag gave different sizes ([`Cause::Disagree`]);
     /// the error remains until this rank sets the flag itself ([`Flag::set`]).
+    ///
+    /// ```
+    /// use tasuki::nicam::{Flags, Transfers};
+    /// tasuki::local(2, |job| {
+    ///     let (flags, transfers) = (Flags::new(job, 1)?, Transfers::new(job)?);
+    ///     transfers.write_one(flags.at(0).on(job.rank_after(1)), 9)?;
+    ///     flags.at(0).wait_at_least(1)?;
+    ///     assert_eq!(flags.at(0).value()?, 9);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn value(&self) -> Result<u64> {
         let own = self.own()?;
         self.check_sizes(own)?;
@@ -77,6 +173,21 @@ impl Flag<'_> {
     }
 
     /// Sets this rank's own flag at once, for instance before it is used again.
+    ///
+    /// ```
+    /// use tasuki::nicam::{Flags, Transfers};
+    /// tasuki::local(2, |job| {
+    ///     let (flags, transfers, peer) = (Flags::new(job, 1)?, Transfers::new(job)?, job.rank_after(1));
+    ///     for _ in 0..3 {
+    ///         transfers.write_one(flags.at(0).on(peer), 1)?;
+    ///         flags.at(0).wait(1)?;
+    ///         flags.at(0).set(0)?; // for the next round
+    ///         job.barrier()?;
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn set(&self, value: u64) -> Result<()> {
         let own = self.own()?;
         self.flags.job.store(own.at(THEIR_SIZE), 0)?;
@@ -90,11 +201,44 @@ impl Flag<'_> {
     ///
     /// Errors: those of [`Flag::value`] and [`Signal::wait_at_least`]; a transfer failed that should set this flag,
     /// or another flag of this rank in the same block, because they share a signal.
+    ///
+    /// ```
+    /// use tasuki::nicam::{Flags, Transfers};
+    /// tasuki::local(2, |job| {
+    ///     let (flags, transfers) = (Flags::new(job, 1)?, Transfers::new(job)?);
+    ///     let (data, me, peer) = (job.alloc::<u64>(2)?, job.rank(), job.rank_after(1));
+    ///     data.set(0, me.index() as u64)?;
+    ///     transfers.copy_notify(data.on(me), data.on(peer).at(1), 1, flags.at(0).on(peer), 3)?;
+    ///     flags.at(0).wait(3)?; // the peer's value is here
+    ///     assert_eq!(data.get(1)?, peer.index() as u64);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn wait(&self, value: u64) -> Result<()> {
         self.wait_until(|now| now == value)
     }
 
     /// Waits until this rank's flag has the value `value` or a larger one.
+    ///
+    /// ```
+    /// use tasuki::nicam::{Flags, Transfers};
+    /// use tasuki::{Rank, Request};
+    /// tasuki::local(2, |job| {
+    ///     let (flags, transfers) = (Flags::new(job, 1)?, Transfers::new(job)?);
+    ///     if job.rank() == 0 {
+    ///         for step in 1..10 {
+    ///             transfers.write_one(flags.at(0).on(Rank(1)), step)?; // does not wait for rank 1
+    ///         }
+    ///         transfers.sync().wait()?;
+    ///     } else {
+    ///         flags.at(0).wait_at_least(5)?; // rank 0 has done five steps, or more
+    ///         assert!(flags.at(0).value()? >= 5);
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn wait_at_least(&self, value: u64) -> Result<()> {
         self.wait_until(|now| now >= value)
     }
@@ -140,6 +284,16 @@ impl Flag<'_> {
 
 impl RemoteFlag {
     /// The rank whose flag it is.
+    ///
+    /// ```
+    /// use tasuki::nicam::Flags;
+    /// tasuki::local(2, |job| {
+    ///     let flags = Flags::new(job, 1)?;
+    ///     assert_eq!(flags.at(0).on(job.rank_after(1)).rank(), job.rank_after(1));
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn rank(self) -> Rank {
         self.set.rank()
     }

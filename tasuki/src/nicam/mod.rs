@@ -140,6 +140,23 @@ struct Lane<'job> {
 /// number of times. Errors of a wait: a transfer has failed; a rank died. Cost of a test: a load for each ticket if it
 /// is true; otherwise the call moves this rank's work on.
 ///
+/// ```
+/// use tasuki::Request;
+/// use tasuki::nicam::{Sync, Transfers};
+/// tasuki::local(2, |job| {
+///     let (data, transfers, peer) = (job.alloc::<u64>(20)?, Transfers::new(job)?, job.rank_after(1));
+///     data.set(0, 7)?;
+///     transfers.copy(data.pointer(), data.on(peer).at(10), 1)?;
+///     let mut sent: Sync<'_> = transfers.sync(); // the copy so far
+///     transfers.copy(data.pointer(), data.on(peer).at(11), 1)?;
+///     sent.wait()?; // says nothing about the second one
+///     assert_eq!(job.get_value(data.on(peer).at(10))?, 7);
+///     transfers.sync().wait()?;
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+///
 /// # Cancel safety
 ///
 /// Dropping it changes nothing.
@@ -162,6 +179,21 @@ impl<'job> Transfers<'job> {
     ///
     /// Collective ([rules](crate::collective#rules)). Errors: those of [`Job::alloc`] and [`Job::queue`]. Cost: two
     /// allocations, of 64 KiB and of 1088 bytes for each rank of the job; a queue of 512 places; up to 194 signals.
+    ///
+    /// ```
+    /// use tasuki::Request;
+    /// use tasuki::nicam::Transfers;
+    /// tasuki::local(2, |job| {
+    ///     let (data, transfers) = (job.alloc::<u64>(2)?, Transfers::new(job)?);
+    ///     data.set(0, 7)?;
+    ///     transfers.copy(data.pointer(), data.on(job.rank_after(1)).at(1), 1)?;
+    ///     transfers.sync().wait()?;
+    ///     job.barrier()?;
+    ///     assert_eq!(data.get(1)?, 7);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn new(job: &'job Job) -> Result<Transfers<'job>> {
         let lane = |_| Lane::new(job);
         Ok(Transfers {
@@ -201,6 +233,24 @@ impl<'job> Transfers<'job> {
     ///
     /// Only [`Transfers::sync`] reports its end. If the caller waits for the copy anyway, [`Job::copy`] costs less.
     /// Source: NICAM, `nicam_bcopy`.
+    ///
+    /// ```
+    /// use tasuki::nicam::Transfers;
+    /// use tasuki::{Rank, Request};
+    /// tasuki::local(3, |job| {
+    ///     let (data, transfers) = (job.alloc::<u64>(8)?, Transfers::new(job)?);
+    ///     data.fill(job.rank().index() as u64)?;
+    ///     job.barrier()?;
+    ///     if job.rank() == 0 {
+    ///         transfers.copy(data.on(Rank(1)), data.on(Rank(2)), 8)?; // between two other ranks
+    ///         transfers.sync().wait()?;
+    ///     }
+    ///     job.barrier()?;
+    ///     assert!(job.rank() != 2 || data.to_vec()? == [1; 8]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn copy<T: Pod>(&self, from: GlobalPtr<T>, to: GlobalPtr<T>, count: usize) -> Result<()> {
         self.check("copy", &[(from, count), (to, count)])?;
         let ticket = self.ticket("copy")?;
@@ -213,6 +263,20 @@ impl<'job> Transfers<'job> {
     /// The flag is not set before earlier copies to the destination have arrived, nor before the flags of the same
     /// rank that this thread requested earlier, by this call or by [`Transfers::write_one`]: a flag whose values grow
     /// never goes back. Source: NICAM, `nicam_bcopy_notify`.
+    ///
+    /// ```
+    /// use tasuki::nicam::{Flags, Transfers};
+    /// tasuki::local(2, |job| {
+    ///     let (data, flags, transfers) = (job.alloc::<u64>(20)?, Flags::new(job, 1)?, Transfers::new(job)?);
+    ///     let (flag, peer) = (flags.at(0), job.rank_after(1));
+    ///     data.write(0, &[job.rank().index() as u64; 10])?;
+    ///     transfers.copy_notify(data.pointer(), data.on(peer).at(10), 10, flag.on(peer), 1)?;
+    ///     flag.wait(1)?; // the peer's values are here
+    ///     assert_eq!(data.to_vec()?[10..], [peer.index() as u64; 10]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn copy_notify<T: Pod>(
         &self,
         from: GlobalPtr<T>,
@@ -257,6 +321,23 @@ impl<'job> Transfers<'job> {
 
     /// All transfers that this rank has issued so far, with their flags, including copies between other ranks that it
     /// requested. Copies by key are not included; their flags report their end.
+    ///
+    /// ```
+    /// use tasuki::Request;
+    /// use tasuki::nicam::Transfers;
+    /// tasuki::local(2, |job| {
+    ///     let (data, transfers) = (job.alloc::<u64>(20)?, Transfers::new(job)?);
+    ///     data.write(0, &[7; 10])?;
+    ///     for index in 0..10 {
+    ///         transfers.copy(data.pointer().at(index), data.on(job.rank_after(1)).at(10 + index), 1)?;
+    ///     }
+    ///     transfers.sync().wait()?; // all ten are at the peer
+    ///     job.barrier()?;
+    ///     assert_eq!(data.to_vec()?, [7; 20]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     ///
     /// Source: NICAM, `nicam_sync`.
     pub fn sync(&self) -> Sync<'_> {

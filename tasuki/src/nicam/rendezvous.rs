@@ -101,6 +101,26 @@ impl Transfers<'_> {
 
     /// The destination's side: `count` values are copied to `to`, in this rank's memory. As
     /// [`Transfers::copy_source`]. Source: NICAM, `nicam_bcopy_dst`.
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// use tasuki::nicam::{Flags, Transfers};
+    /// tasuki::local(2, |job| {
+    ///     let (data, flags, transfers) = (job.alloc::<u64>(4)?, Flags::new(job, 1)?, Transfers::new(job)?);
+    ///     let done = flags.at(0);
+    ///     if job.rank() == 0 {
+    ///         transfers.copy_destination(5, Rank(1), data.pointer(), 4, done.on(Rank(0)), 1)?;
+    ///         done.wait(1)?; // the values of rank 1 are here
+    ///         assert_eq!(data.to_vec()?, [7; 4]);
+    ///     } else {
+    ///         data.fill(7)?;
+    ///         transfers.copy_source(5, Rank(0), data.pointer(), 4, done.on(Rank(1)), 1)?;
+    ///         done.wait(1)?;
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn copy_destination<T: Pod>(
         &self,
         key: u64,

@@ -10,14 +10,49 @@ use std::ops::{BitAnd, BitOr, BitXor};
 use tasuki_core::queue::reduction::{Combine, ElementType, Reduction};
 
 /// Bitwise and. Of truth values: true if all are true.
+///
+/// ```
+/// use tasuki::collective::{And, Bool};
+/// tasuki::local(2, |job| {
+///     let mask = [0b0110_u8, 0b0011][job.rank().index()];
+///     assert_eq!(job.world().allreduce(&mask, And)?, 0b0010);
+///     let is_done = Bool::from(job.rank() == 0);
+///     assert!(!job.world().allreduce(&is_done, And)?.get()); // rank 1 is not
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct And;
 
 /// Bitwise or. Of truth values: true if at least one is true.
+///
+/// ```
+/// use tasuki::collective::{Bool, Or};
+/// tasuki::local(2, |job| {
+///     let mask = [0b0110_u8, 0b0011][job.rank().index()];
+///     assert_eq!(job.world().allreduce(&mask, Or)?, 0b0111);
+///     let has_failed = Bool::from(job.rank() == 1);
+///     assert!(job.world().allreduce(&has_failed, Or)?.get());
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Or;
 
 /// Bitwise exclusive or. Of truth values: true if an odd number is true.
+///
+/// ```
+/// use tasuki::collective::{Bool, Xor};
+/// tasuki::local(2, |job| {
+///     let mask = [0b0110_u8, 0b0011][job.rank().index()];
+///     assert_eq!(job.world().allreduce(&mask, Xor)?, 0b0101);
+///     assert!(!job.world().allreduce(&Bool::from(true), Xor)?.get()); // an even number is true
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Xor;
 
@@ -45,6 +80,16 @@ unsafe impl Pod for Bool {}
 
 impl Bool {
     /// Returns true if the value is true.
+    ///
+    /// ```
+    /// use tasuki::collective::{And, Bool};
+    /// tasuki::local(2, |job| {
+    ///     let all_ready: Bool = job.world().allreduce(&Bool::from(true), And)?;
+    ///     assert!(all_ready.get());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn get(self) -> bool {
         self.0 & 1 == 1
     }

@@ -32,6 +32,18 @@ pub struct ValueLoc<V, I = u64> {
 ///
 /// The value is that of [`Min`](crate::collective::Min), to the bit: -0.0 is less than 0.0, not equal to it. If any
 /// value is NaN, the result is NaN, with the smallest location of a NaN.
+///
+/// ```
+/// use tasuki::collective::{MinLoc, ValueLoc};
+/// tasuki::local(3, |job| {
+///     let load = [0.5, 0.25, 0.25][job.rank().index()];
+///     let mine = ValueLoc { value: load, at: job.rank().index() as u64 };
+///     let least = job.world().allreduce(&mine, MinLoc)?;
+///     assert_eq!((least.value, least.at), (0.25, 1)); // of the two, the one with the smaller location
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MinLoc;
 
@@ -39,6 +51,18 @@ pub struct MinLoc;
 ///
 /// The value is that of [`Max`](crate::collective::Max), to the bit: 0.0 is greater than -0.0. If any value is NaN, the
 /// result is NaN, with the smallest location of a NaN.
+///
+/// ```
+/// use tasuki::collective::{MaxLoc, ValueLoc};
+/// tasuki::local(3, |job| {
+///     let load = [0.5, 0.25, 0.5][job.rank().index()];
+///     let mine = ValueLoc { value: load, at: job.rank().index() as u64 };
+///     let most = job.world().allreduce(&mine, MaxLoc)?;
+///     assert_eq!((most.value, most.at), (0.5, 0)); // of the two, the one with the smaller location
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MaxLoc;
 

@@ -21,6 +21,21 @@ use tasuki_core::queue::reduction::{
 /// `((v0 . v1) . v2) . ...`. The results of the groups are combined by the same rule, until one is left. So the values
 /// of up to 32 members are simply combined from the left. A scan gives member `i` this combination of the values of
 /// members 0 to `i`. Plans of [`AnyOrder`](crate::collective::AnyOrder) may use a quicker order.
+///
+/// ```
+/// use tasuki::collective::{Max, ReduceOp};
+/// use tasuki::{Communicator, Sum};
+/// fn of_all(world: &Communicator, operation: impl ReduceOp<i64>) -> tasuki::Result<i64> {
+///     world.allreduce(&(world.rank().index() as i64 + 1), operation)
+/// }
+/// tasuki::local(3, |job| {
+///     assert_eq!(of_all(job.world(), Sum)?, 6);
+///     assert_eq!(of_all(job.world(), Max)?, 3);
+///     assert_eq!(of_all(job.world(), |a, b| 10 * a + b)?, 123); // from the left
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub trait ReduceOp<T> {
     /// Replaces each value of `left` by its combination with its partner in `right`.
     fn combine(&self, left: &mut [T], right: &[T]);
@@ -43,6 +58,24 @@ pub trait ReduceOp<T> {
 ///
 /// They are [`Sum`], [`Product`], [`Min`], [`Max`], [`MinAbs`] and [`MaxAbs`] for numbers, and
 /// [`And`](crate::collective::And), [`Or`](crate::collective::Or) and [`Xor`](crate::collective::Xor) for integers.
+///
+/// ```
+/// use tasuki::collective::{MaxAbs, Or};
+/// use tasuki::{Rank, Sum};
+/// tasuki::local(2, |job| {
+///     let (number, mask) = (job.alloc::<i64>(2)?, job.alloc::<u32>(1)?);
+///     let at = number.on(Rank(0));
+///     job.accumulate(at, &[1 + job.rank().index() as i64], Sum)?;
+///     job.accumulate(at.at(1), &[[3, -4][job.rank().index()]], MaxAbs)?;
+///     job.accumulate(mask.on(Rank(0)), &[1 << job.rank().index()], Or)?;
+///     job.barrier()?;
+///     if job.rank() == 0 {
+///         assert_eq!((number.to_vec()?, mask.get(0)?), (vec![3, -4], 0b11));
+///     }
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub trait BuiltinOp<T>: ReduceOp<T> + sealed::SealedBuiltin<T> {
     /// The atomic operation on words that is this operation, if there is one.
     #[doc(hidden)]
@@ -130,6 +163,16 @@ impl<T: Pod, O: ReduceOp<T>> Operator for OnBytes<T, O> {
 
 /// The sum. Integers wrap: of 8 bits, 127 + 1 is -128. Floating-point numbers are added in the combining order
 /// ([`ReduceOp`]), so that every way to make the sum gives the same bits.
+///
+/// ```
+/// use tasuki::Sum;
+/// tasuki::local(3, |job| {
+///     assert_eq!(job.world().allreduce(&[0.5, job.rank().index() as f64], Sum)?, [1.5, 3.0]);
+///     assert_eq!(job.world().allreduce(&100_u8, Sum)?, 44); // 300 wraps
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Sum;
 /// The product. Integers wrap. Floating-point numbers are multiplied in the combining order ([`ReduceOp`]).
@@ -170,6 +213,16 @@ pub struct Product;
 #[derive(Clone, Copy, Debug)]
 pub struct Min;
 /// The largest value. 0.0 is greater than -0.0. What [`Min`] says of NaN and infinities holds.
+///
+/// ```
+/// use tasuki::collective::Max;
+/// tasuki::local(3, |job| {
+///     let longest = job.world().allreduce(&[2_u64, 7, 5][job.rank().index()], Max)?;
+///     assert_eq!(longest, 7);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Max;
 /// The value nearest to zero, with its sign; of equal distances that of the lowest member.
@@ -178,10 +231,30 @@ pub struct Max;
 /// is NaN with the bits that [`Min`] names; a complex number is NaN if one of its parts is, and as a result both parts
 /// are. 0.0 and -0.0 are at equal distance, and so are both infinities. The distance of the least signed integer is
 /// exact: it does not wrap.
+///
+/// ```
+/// use tasuki::collective::MinAbs;
+/// tasuki::local(3, |job| {
+///     let distance = [-3.0_f64, -0.5, 2.0][job.rank().index()];
+///     assert_eq!(job.world().allreduce(&distance, MinAbs)?, -0.5);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct MinAbs;
 /// The value farthest from zero, with its sign; of equal distances that of the lowest member. What [`MinAbs`] says of
 /// distances and NaN holds. Distances of complex numbers that are too large for the type are infinite, and equal.
+///
+/// ```
+/// use tasuki::collective::MaxAbs;
+/// tasuki::local(3, |job| {
+///     let change = [1.5_f64, -4.0, 2.0][job.rank().index()];
+///     assert_eq!(job.world().allreduce(&change, MaxAbs)?, -4.0);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct MaxAbs;
 
@@ -197,6 +270,18 @@ impl<T: Copy, F: Fn(T, T) -> T> ReduceOp<T> for F {
 }
 
 /// A complex number.
+///
+/// ```
+/// use tasuki::Sum;
+/// use tasuki::collective::{Complex, Product};
+/// tasuki::local(2, |job| {
+///     let z = Complex { re: 1.0, im: job.rank().index() as f64 }; // 1, 1 + i
+///     assert_eq!(job.world().allreduce(&z, Sum)?, Complex { re: 2.0, im: 1.0 });
+///     assert_eq!(job.world().allreduce(&(z * z), Product)?, Complex { re: 0.0, im: 2.0 });
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[repr(C)]
 pub struct Complex<F> {

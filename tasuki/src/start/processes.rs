@@ -30,6 +30,14 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const LAST_LINES: usize = 60;
 
 /// Ranks that are processes, to be started by [`Processes::run`].
+///
+/// ```
+/// // Any program will do, also one that does not know of the job.
+/// let outputs = tasuki::processes(3, "/bin/sh").args(["-c", "echo done"]).run()?;
+/// assert_eq!(outputs.len(), 3);
+/// assert!(outputs.iter().all(|output| output.stdout == b"done\n"));
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing is started before `run`"]
 pub struct Processes {
@@ -59,6 +67,12 @@ pub fn processes(ranks: usize, program: impl AsRef<OsStr>) -> Processes {
 
 impl Processes {
     /// Adds an argument.
+    ///
+    /// ```
+    /// let outputs = tasuki::processes(1, "/bin/echo").arg("--steps").arg("100").run()?;
+    /// assert_eq!(outputs[0].stdout, b"--steps 100\n");
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn arg(self, argument: impl AsRef<OsStr>) -> Processes {
         self.args([argument])
     }
@@ -78,12 +92,26 @@ impl Processes {
     }
 
     /// Sets an environment variable of the ranks. They also have those of the calling process.
+    ///
+    /// ```
+    /// let shell = tasuki::processes(2, "/bin/sh").args(["-c", "echo $SIZE"]).env("SIZE", "100");
+    /// assert_eq!(shell.run()?[1].stdout, b"100\n");
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Processes {
         self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
     /// Sets the time after which the job is ended. Default: 60 s.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tasuki::ErrorKind;
+    /// let endless = tasuki::processes(1, "/bin/sh").args(["-c", "while true; do :; done"]);
+    /// let error = endless.timeout(Duration::from_millis(10)).run().unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::TimedOut);
+    /// ```
     pub fn timeout(mut self, limit: Duration) -> Processes {
         self.timeout = limit;
         self
@@ -95,6 +123,16 @@ impl Processes {
     /// processes are killed with the calling thread. Errors: the first rank that failed, with its exit code or signal
     /// and the end of what it has printed (kind `Program`); the job has not ended in time, with the calls in which
     /// ranks wait (kind `TimedOut`); the program cannot be started (kind `System`).
+    ///
+    /// ```
+    /// use tasuki::ErrorKind;
+    /// let outputs = tasuki::processes(2, "/bin/echo").arg("hello").run()?;
+    /// assert_eq!(outputs[1].stdout, b"hello\n");
+    /// let error = tasuki::processes(1, "/bin/sh").args(["-c", "echo no input; exit 3"]).run().unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Program);
+    /// assert!(error.to_string().contains("no input"));
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn run(self) -> Result<Vec<Output>> {
         if self.ranks == 0 {
             return Err(Error::argument("a job has at least one rank"));

@@ -16,6 +16,16 @@ use tasuki_core::engine::trace::TraceTo;
 use tasuki_fabric_sim::{Member, Outcome, Sim, simulate};
 
 /// The outcome of a simulated job.
+///
+/// ```
+/// use std::time::Duration;
+/// use tasuki::engine::Simulated;
+/// use tasuki::{Sim, Sum};
+/// let run: Simulated<u64> = tasuki::sim(Sim::seed(7).ranks(4), |job| job.world().allreduce(&1_u64, Sum))?;
+/// assert_eq!(run.values, [Some(4); 4]);
+/// assert!(run.time > Duration::ZERO); // virtual time
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Simulated<T> {
     /// The value that each rank returned; `None` for a rank that the simulation killed.

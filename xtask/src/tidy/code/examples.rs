@@ -1,41 +1,88 @@
-//! Each public function, method and constant of the crate `tasuki` occurs in an example that runs: of a doc comment, of
-//! the guide, of README.md, or in `examples/`. Names are compared, not types: one example serves all methods of a name.
+//! Each public item of the crate `tasuki` has an example in its own documentation. Each public function, method and
+//! constant also occurs in an example that runs: of a doc comment, of the guide, of README.md, or in `examples/`.
+//! There, names are compared, not types: one example serves all methods of a name.
 
+use crate::tidy::code::root_types::is_left_out;
 use crate::tree::{File, Finding, Tree};
 use std::collections::HashSet;
-use syn::{ImplItem, Item, Visibility};
+use syn::{Attribute, Expr, Ident, ImplItem, Item, Lit, Meta, Visibility};
 
 const CRATE: &str = "tasuki/src/";
 
 pub(in crate::tidy) fn check(tree: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::from_iter(tree.vacant(CRATE));
-    let shown: HashSet<&str> = tree.files.iter().flat_map(example_lines).flat_map(used_names).collect();
-    for (file, rust) in tree.rust().filter(|(file, _)| file.below(CRATE)) {
-        for (line, name) in rust.syntax.items.iter().flat_map(public_names) {
-            if !shown.contains(name.as_str()) {
-                findings
-                    .push(file.finding(line, format!("`{name}` occurs in no example: add one that runs")));
-            }
-        }
-    }
-    findings
+    tree.vacant(CRATE).into_iter().chain(unused(tree)).chain(without_own(tree)).collect()
 }
 
-/// The public functions and constants of an item, each with its line.
-fn public_names(item: &Item) -> Vec<(usize, String)> {
-    let public = |visibility: &Visibility, name: &syn::Ident| {
-        matches!(visibility, Visibility::Public(_)).then(|| (name.span().start().line, name.to_string()))
+/// Finds the items without an example in their own documentation.
+fn without_own(tree: &Tree) -> Vec<Finding> {
+    let is_without =
+        |item: &Public<'_>| !item.attributes.iter().any(|line| is_left_out(line) || has_fence(line));
+    find(tree, is_without, |name| {
+        format!("the documentation of `{name}` has no example: show what a user does with it")
+    })
+}
+
+/// Finds the functions and constants that no example uses.
+fn unused(tree: &Tree) -> Vec<Finding> {
+    let shown: HashSet<&str> = tree.files.iter().flat_map(example_lines).flat_map(used_names).collect();
+    let is_unused = |item: &Public<'_>| !item.is_type && !shown.contains(item.name.to_string().as_str());
+    find(tree, is_unused, |name| format!("`{name}` occurs in no example: add one that runs"))
+}
+
+/// Returns a finding for each public item of the crate that breaks the rule.
+fn find(tree: &Tree, breaks: impl Fn(&Public<'_>) -> bool, text: impl Fn(&Ident) -> String) -> Vec<Finding> {
+    let sources = tree.rust().filter(|(file, _)| file.below(CRATE));
+    let items = sources.flat_map(|(file, rust)| {
+        rust.syntax.items.iter().flat_map(public_items).map(move |item| (file, item))
+    });
+    let broken = items.filter(|(_, item)| breaks(item));
+    broken.map(|(file, item)| file.finding(item.name.span().start().line, text(item.name))).collect()
+}
+
+/// A public item.
+struct Public<'a> {
+    name: &'a Ident,
+    attributes: &'a [Attribute],
+    /// True for a struct, an enum, a trait or an alias; false for a function or a constant.
+    is_type: bool,
+}
+
+/// The public items that this item is or contains. Those of private modules and of implementations of traits are none.
+fn public_items(item: &Item) -> Vec<Public<'_>> {
+    let (visibility, attributes, name, is_type) = match item {
+        Item::Fn(item) => (&item.vis, &item.attrs, &item.sig.ident, false),
+        Item::Const(item) => (&item.vis, &item.attrs, &item.ident, false),
+        Item::Static(item) => (&item.vis, &item.attrs, &item.ident, false),
+        Item::Struct(item) => (&item.vis, &item.attrs, &item.ident, true),
+        Item::Enum(item) => (&item.vis, &item.attrs, &item.ident, true),
+        Item::Union(item) => (&item.vis, &item.attrs, &item.ident, true),
+        Item::Trait(item) => (&item.vis, &item.attrs, &item.ident, true),
+        Item::Type(item) => (&item.vis, &item.attrs, &item.ident, true),
+        Item::Impl(item) => return item.items.iter().filter_map(public_member).collect(),
+        Item::Mod(item) if matches!(item.vis, Visibility::Public(_)) => {
+            return item.content.iter().flat_map(|(_, items)| items).flat_map(public_items).collect();
+        }
+        _ => return Vec::new(),
     };
-    match item {
-        Item::Fn(item) => Vec::from_iter(public(&item.vis, &item.sig.ident)),
-        Item::Const(item) => Vec::from_iter(public(&item.vis, &item.ident)),
-        Item::Impl(item) => Vec::from_iter(item.items.iter().filter_map(|item| match item {
-            ImplItem::Fn(item) => public(&item.vis, &item.sig.ident),
-            ImplItem::Const(item) => public(&item.vis, &item.ident),
-            _ => None,
-        })),
-        _ => Vec::new(),
-    }
+    let is_public = matches!(visibility, Visibility::Public(_));
+    Vec::from_iter(is_public.then_some(Public { name, attributes, is_type }))
+}
+
+/// The public function or constant that this item of an implementation is.
+fn public_member(item: &ImplItem) -> Option<Public<'_>> {
+    let (visibility, attributes, name) = match item {
+        ImplItem::Fn(item) => (&item.vis, &item.attrs, &item.sig.ident),
+        ImplItem::Const(item) => (&item.vis, &item.attrs, &item.ident),
+        _ => return None,
+    };
+    matches!(visibility, Visibility::Public(_)).then_some(Public { name, attributes, is_type: false })
+}
+
+/// Returns true for a line of documentation that begins or ends an example.
+fn has_fence(attribute: &Attribute) -> bool {
+    let Meta::NameValue(pair) = &attribute.meta else { return false };
+    let Expr::Lit(value) = &pair.value else { return false };
+    matches!(&value.lit, Lit::Str(line) if pair.path.is_ident("doc") && line.value().contains("```"))
 }
 
 /// The lines of a file that are code of an example. What is only compiled, or must not compile, is none.
@@ -77,7 +124,7 @@ mod tests {
     use crate::tree::NO_LINES;
 
     fn lines(files: &[(&str, &str)]) -> Vec<usize> {
-        check(&Tree::of(files)).iter().map(|finding| finding.line).collect()
+        unused(&Tree::of(files)).iter().map(|finding| finding.line).collect()
     }
 
     #[test]
@@ -92,6 +139,26 @@ mod tests {
         assert_eq!(lines(&[(at, &format!("//! ```\n//! A::go(MOST);\n//! ```\n{source}"))]), NO_LINES);
         let compiled = format!("//! ```no_run\n//! A::go(MOST);\n//! ```\n{source}");
         assert_eq!(lines(&[(at, &compiled)]), [6, 9], "it does not run");
-        assert_eq!(lines(&[("core/src/a.rs", source)]).len(), 1, "the rule guards nothing");
+        assert_eq!(check(&Tree::of(&[("core/src/a.rs", source)])).len(), 1, "the rule guards nothing");
+    }
+
+    fn lines_without_own(text: &str) -> Vec<usize> {
+        let tree = Tree::of(&[("tasuki/src/a.rs", text), ("core/src/a.rs", "pub fn f() {}")]);
+        without_own(&tree).iter().map(|finding| finding.line).collect()
+    }
+
+    #[test]
+    fn public_items_without_an_example_are_found() {
+        let text = "/// A.\npub struct A;\nimpl A {\n/// `go`.\npub fn go() {}\npub const MOST: u8 = 1;\n}\n\
+            pub fn f() {}\npub enum E {}\npub trait T {}\npub type U = u8;\npub mod m {\npub struct B;\n}\n";
+        assert_eq!(lines_without_own(text), [2, 5, 6, 8, 9, 10, 11, 13]);
+    }
+
+    #[test]
+    fn items_with_an_example_and_those_that_nobody_sees_pass() {
+        let text = "/// A.\n///\n/// ```\n/// a();\n/// ```\npub fn a() {}\n#[doc(hidden)]\npub fn b() {}\n\
+            pub(crate) fn c() {}\nfn d() {}\nmod sealed { pub trait Sealed {} }\n\
+            impl T for A {\nfn go() {}\n}\npub use x::Y;\n";
+        assert_eq!(lines_without_own(text), NO_LINES);
     }
 }

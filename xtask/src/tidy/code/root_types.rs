@@ -61,7 +61,7 @@ fn is_type(name: &str) -> bool {
 }
 
 /// Returns true for `#[doc(hidden)]` and `#[doc(no_inline)]`.
-fn is_left_out(attribute: &Attribute) -> bool {
+pub(super) fn is_left_out(attribute: &Attribute) -> bool {
     let mut is_left_out = false;
     let _ = attribute.parse_nested_meta(|meta| {
         is_left_out |= meta.path.is_ident("hidden") || meta.path.is_ident("no_inline");

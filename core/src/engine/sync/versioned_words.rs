@@ -24,8 +24,7 @@ impl<const N: usize> VersionedWords<N> {
     /// Returns the words of one write. None: a thread writes.
     #[inline(always)]
     pub fn read(&self) -> Option<[u64; N]> {
-        let order = relaxed_if_planted("versioned_words_read_relaxed", Ordering::Acquire); // SYNC versioned-words
-        let version = self.version.load(order);
+        let version = self.version.load(Ordering::Acquire); // SYNC versioned-words
         let words = std::array::from_fn(|at| self.words[at].load(Ordering::Relaxed));
         if !planted("versioned_words_reader_fence") {
             fence(Ordering::Acquire); // SYNC versioned-words

@@ -58,6 +58,29 @@ pub struct MessageLimit {
 }
 
 /// Gets permits to send messages to the rank of a [`MessageLimit`]. Each thread that sends opens one.
+///
+/// ```
+/// use tasuki::message::MessagePermits;
+/// use tasuki::{Rank, Slot};
+/// tasuki::local(2, |job| {
+///     let limit = job.message_limit(2)?;
+///     let limits = job.world().allgather(&[limit.address()])?;
+///     if job.rank() == 1 {
+///         let mut permits: MessagePermits = job.open_message_limit(limits[0])?;
+///         for number in 0..10 {
+///             permits.acquire()?; // at most two are under way
+///             job.world().send_any(&number, Rank(0), Slot(0))?;
+///         }
+///     } else {
+///         for number in 0..10 {
+///             assert_eq!(job.world().recv_any_vec::<i32>(Slot(0))?.0, [number]);
+///             limit.release(1)?;
+///         }
+///     }
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub struct MessagePermits {
     job: Job,
     inner: tasuki_message::MessagePermits,
@@ -80,6 +103,19 @@ impl Job {
     /// 4,294,967,295).
     ///
     /// Not collective. Errors: no such limit; this rank has 128 limits and receive queues.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let limit = job.message_limit(1)?;
+    ///     let mut permits = job.open_message_limit(limit.address())?;
+    ///     assert!(permits.try_acquire()?);
+    ///     assert!(!permits.try_acquire()?); // one message is under way
+    ///     limit.release(1)?;
+    ///     assert!(permits.try_acquire()?);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn message_limit(&self, messages: usize) -> Result<MessageLimit> {
         let inner = self.world().messages().message_limit(messages as u64);
         let call = || format!("message_limit({messages})");
@@ -92,6 +128,19 @@ impl Job {
     /// Opens the message limit of that address, to get permits. Calls on it have the time limit of this handle.
     ///
     /// Errors: the limit was dropped; a rank died.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let limit = job.message_limit(5)?;
+    ///     let address = limit.address();
+    ///     job.open_message_limit(address)?.acquire()?;
+    ///     limit.release(1)?;
+    ///     drop(limit);
+    ///     assert!(job.open_message_limit(address).is_err());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn open_message_limit(&self, address: MessageLimitAddress) -> Result<MessagePermits> {
         let _limit = self.limited();
         let inner = self.world().messages().open_message_limit(address);
@@ -105,6 +154,22 @@ impl Job {
 
 impl MessageLimit {
     /// The address by which senders open the limit: 24 bytes, which can be sent to any rank.
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// tasuki::local(2, |job| {
+    ///     let limit = job.message_limit(4)?;
+    ///     let mut address = [limit.address()];
+    ///     job.world().bcast(&mut address, Rank(0))?; // all send to rank 0
+    ///     job.open_message_limit(address[0])?.acquire()?;
+    ///     job.barrier()?;
+    ///     if job.rank() == 0 {
+    ///         limit.release(2)?; // those of both ranks
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn address(&self) -> MessageLimitAddress {
         self.inner.address()
     }
@@ -112,6 +177,19 @@ impl MessageLimit {
     /// Releases the permits of `count` messages, which this rank has dealt with. Does not wait.
     ///
     /// Errors: senders have not got as many permits; a rank died.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let limit = job.message_limit(3)?;
+    ///     let mut permits = job.open_message_limit(limit.address())?;
+    ///     permits.acquire_many(3)?;
+    ///     limit.release(2)?;
+    ///     permits.acquire_many(2)?; // two messages were dealt with
+    ///     assert!(!permits.try_acquire()?);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn release(&self, count: usize) -> Result<()> {
         let _limit = self.job.limited();
         self.inner.release(count as u64)
@@ -120,6 +198,16 @@ impl MessageLimit {
 
 impl MessagePermits {
     /// The limit.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let limit = job.message_limit(3)?;
+    ///     let permits = job.open_message_limit(limit.address())?;
+    ///     assert_eq!(permits.address(), limit.address());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn address(&self) -> MessageLimitAddress {
         self.inner.address()
     }
@@ -128,6 +216,29 @@ impl MessagePermits {
     ///
     /// Errors, after which there is no permit: the limit was dropped; the receiver left; a rank died; the time limit.
     /// Cost: an atomic operation.
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// tasuki::local(2, |job| {
+    ///     let (limit, done) = (job.message_limit(1)?, job.signal()?);
+    ///     let limits = job.world().allgather(&[limit.address()])?;
+    ///     if job.rank() == 1 {
+    ///         let mut permits = job.open_message_limit(limits[0])?;
+    ///         for _ in 0..3 {
+    ///             permits.acquire()?; // waits until rank 0 has released the one before
+    ///             job.raise(done.on(Rank(0)), 1)?; // the message
+    ///         }
+    ///     } else {
+    ///         for count in 1..4 {
+    ///             done.wait_at_least(count)?;
+    ///             assert_eq!(done.value(), count); // not more than one at a time
+    ///             limit.release(1)?;
+    ///         }
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn acquire(&mut self) -> Result<()> {
         self.acquire_many(1)
     }
@@ -157,6 +268,20 @@ impl MessagePermits {
     /// Gets a permit if there is one that no other sender waits for. Returns false if there is none. Does not wait.
     ///
     /// Errors: those of [`acquire`](MessagePermits::acquire), but for the time limit.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let limit = job.message_limit(2)?;
+    ///     let mut permits = job.open_message_limit(limit.address())?;
+    ///     let mut under_way = 0;
+    ///     while permits.try_acquire()? {
+    ///         under_way += 1;
+    ///     }
+    ///     assert_eq!(under_way, 2);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn try_acquire(&mut self) -> Result<bool> {
         let _limit = self.job.limited();
         self.inner.try_acquire()

@@ -209,6 +209,20 @@ impl Communicator {
     /// Errors: those of [`recv_any`](Self::recv_any), but for the length. A message of another type, or one that is no
     /// object, stays in the queue. One that does not decode, because `Serialize` and `Deserialize` of its type do not
     /// agree, is lost. [`send_any_object`](Self::send_any_object) has an example.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let world = job.world();
+    ///     if job.rank() != 0 {
+    ///         return world.send_any_object(&vec![Some(1.5), None], Rank(0), Slot(3));
+    ///     }
+    ///     let (row, got) = world.recv_any_object::<Vec<Option<f64>>>(Slot::ANY)?;
+    ///     assert_eq!((row, got.source.index(), got.slot), (vec![Some(1.5), None], 1, Slot(3)));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn recv_any_object<T: DeserializeOwned + 'static>(&self, slot: Slot) -> Result<(T, Received)> {
         let (messages, _limit) = (self.messages(), self.limited());
         let (TypedSlot { slot, kind }, mut bytes) = (typed::<T>(slot), Vec::new());

@@ -82,6 +82,19 @@ impl Communicator {
 /// [cancel](SendAnyRequest::cancel) it, or drop the request. After any other error [`SendAnyRequest::into_values`]
 /// returns the values. Of limits, a wait has that of the rank's calls ([`Job::set_timeout`](crate::Job::set_timeout)).
 ///
+/// ```
+/// use tasuki::message::SendAnyRequest;
+/// use tasuki::{Request, Slot};
+/// tasuki::local(2, |job| {
+///     let (world, peer) = (job.world(), job.rank_after(1));
+///     let mut send: SendAnyRequest<i32> = world.isend_any(vec![7; 1000], peer, Slot(0))?; // longer than a buffer
+///     assert_eq!(world.recv_any_vec::<i32>(Slot(0))?.0, [7; 1000]);
+///     assert_eq!(send.wait()?, [7; 1000]); // the peer has fetched it
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+///
 /// # Cancel safety
 ///
 /// If the request is dropped, the send ends by itself. A rank that leaves first writes the messages for which there was
@@ -151,6 +164,17 @@ impl<T: Pod, D: RequestValues<Value = T>> SendAnyRequest<T, D> {
 
     /// Returns the values of a send that was cancelled or has ended with an error. Returns `None` if the receiver may
     /// still read them or if they were returned already.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(2, |job| {
+    ///     let mut send = job.world().isend_any(vec![7; 1000], job.rank_after(1), Slot(0))?; // longer than a buffer
+    ///     assert!(send.cancel()); // the peer receives nothing
+    ///     assert_eq!(send.into_values(), Some(vec![7; 1000]));
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn into_values(mut self) -> Option<Vec<T>> {
         self.values.take_unused()
     }

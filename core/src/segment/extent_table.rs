@@ -5,7 +5,7 @@
 //! There are two tables. The granule map names the extent (registration) of each 64 KiB granule. The extent table holds
 //! the extent's range, kind and state. A lookup loads from two cache lines that rarely change, and checks the result.
 //!
-//! Only the owner writes. Entries of freed extents are reused last, and a reader detects the reuse: `state` contains a
+//! Only the owner writes. Entries of freed extents are used again after thousands of others, and a reader detects it: `state` contains a
 //! generation, and is read before and after the fields.
 
 use super::extent::{CLOSED, Extent, ExtentInfo};
@@ -124,6 +124,11 @@ impl ExtentTable {
         bytes: u64,
         address: u64,
     ) -> Cause {
+        // An entry that was used again covers other granules. The map is not cleared when memory is freed.
+        let here = here.filter(|here| {
+            let last = here.start + (here.len - 1);
+            (here.start / GRANULE..=last / GRANULE).contains(&(offset / GRANULE))
+        });
         let is_stale = was_here && here.is_none();
         let before =
             || self.extent(self.granule((offset / GRANULE).checked_sub(1)?).load(Ordering::Acquire)).info();

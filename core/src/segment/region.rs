@@ -1,6 +1,7 @@
-//! Allocates addresses in one region of a rank's range, upwards. Freed addresses are used again last.
+//! Allocates addresses in one region of a rank's range, upwards. Freed addresses are used again late.
 //!
-//! An address that is used again late keeps failing as stale for as long as possible. It is used
+//! An address that is used again late keeps failing as stale for a long time. But each fresh one costs page tables in
+//! all processes that use it, and those stay. So fresh addresses come first only up to [`FRESH_FIRST`]. An address is used
 //! again only after all ranks have passed barriers since it was freed: by then every rank had the
 //! occasion to drop it. So addresses go through these states: fresh or reusable, allocated, freed
 //! and waiting for barriers, quiescent, and reusable again when no other reusable address fits.
@@ -15,6 +16,9 @@ use std::ops::Range;
 /// on another thread of the rank, when the addresses were freed: a rank that had left it already
 /// may still use them. The next one began later.
 const BARRIERS: u64 = 2;
+
+/// Bytes of addresses that are allocated before freed ones are preferred: their page tables take 32 MiB.
+const FRESH_FIRST: u64 = 16 << 30;
 
 /// Why an allocation failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,9 +77,16 @@ impl Region {
         self.next = self.range.end;
     }
 
-    /// Allocates addresses: fresh ones, or else reusable ones. `barriers` is the number of barriers that the job has
-    /// passed.
+    /// Allocates addresses: fresh ones, or reusable ones if many are not fresh any more. `barriers` is the number of
+    /// barriers that the job has passed.
     pub(super) fn allocate(&mut self, bytes: u64, barriers: u64) -> Result<u64, RegionFull> {
+        if self.next - self.range.start >= FRESH_FIRST {
+            self.update_quiescent(barriers);
+            self.reusable.append(&mut self.quiescent);
+            if let Some(start) = self.reusable.find(footprint(bytes), self.range.start) {
+                return Ok(self.allocate_freed(start, bytes));
+            }
+        }
         if let Some(start) = self.allocate_fresh(bytes) {
             return Ok(start);
         }
@@ -208,6 +219,24 @@ mod tests {
         region.free(first, PIECE, 1);
         region.free(second, PIECE, 1);
         assert_eq!(region.allocate(2 * PIECE, 3), Ok(first), "neighbours are merged");
+    }
+
+    #[test]
+    fn freed_addresses_are_preferred_when_many_were_allocated() {
+        let mut region = Region::new(PIECE..1000 * PIECE);
+        for barriers in 0..5 * FRESH_FIRST / PIECE {
+            let start = region.allocate(PIECE, barriers).unwrap();
+            let is_fresh = barriers < FRESH_FIRST / PIECE;
+            assert_eq!(
+                start == (barriers + 1) * PIECE,
+                is_fresh,
+                "allocation {barriers} begins at {start:#x}"
+            );
+            region.free(start, PIECE, barriers);
+        }
+        assert!(region.next <= PIECE + FRESH_FIRST);
+        let fresh = region.allocate(PIECE * 20, 0).unwrap();
+        assert!(fresh >= FRESH_FIRST, "no freed range is that long");
     }
 
     #[test]

@@ -27,6 +27,9 @@ use std::time::{Duration, Instant};
 /// The time that accesses of live ranks get to end after a rank has died. An access is a system call of milliseconds.
 const LAST_ACCESSES: Duration = Duration::from_secs(1);
 
+/// Entries of the extent table that stay dead before the oldest one is used again.
+const DEAD_KEPT: usize = 4096;
+
 /// The memory that a rank has registered at present.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
@@ -287,9 +290,10 @@ impl Registry {
 }
 
 impl RegistryState {
-    /// Returns an unused entry of the extent table, or else the one that has been dead for the longest time.
+    /// Returns an unused entry of the extent table, or the one that has been dead for the longest time: of many that are
+    /// dead, so that the table stays small; else if no unused one is left.
     fn new_extent(&mut self) -> Result<u32> {
-        if u64::from(self.next_extent) < EXTENTS {
+        if u64::from(self.next_extent) < EXTENTS && self.dead_extents.len() < DEAD_KEPT {
             self.next_extent += 1;
             return Ok(self.next_extent - 1);
         }
@@ -419,6 +423,22 @@ mod tests {
         assert_ne!(registry.allocate_local(100).unwrap(), first);
         assert_eq!(registry.usage(), usage);
         assert!(registry.free(first).is_err());
+    }
+
+    #[test]
+    fn few_entries_serve_many_registrations_and_freed_memory_stays_stale() {
+        let registry = registry();
+        let (bytes, mut first) = ([0_u8; 64], None);
+        for _ in 0..3 * DEAD_KEPT {
+            let start = registry.register(bytes.as_ptr() as u64, 64).unwrap();
+            first.get_or_insert(start);
+            registry.free(start).unwrap();
+        }
+        assert!((registry.state().next_extent as usize) < DEAD_KEPT + 10);
+        let kept = registry.register(bytes.as_ptr() as u64, 64).unwrap();
+        let first = first.expect("there was one");
+        assert_eq!(registry.extent_table.find(first, 1, first), Err(Cause::Stale { address: first }));
+        assert!(registry.extent_table.find(kept, 64, kept).is_ok());
     }
 
     #[test]

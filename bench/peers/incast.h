@@ -123,7 +123,7 @@ static const struct figure FLOWS[] = {
     {"incast", "", "rate_per_s"},
     {"incast_share", "slowest_share", "share"},
     {"flood", "", "rate_per_s"},
-    {"flood_growth", "receiver_growth", "bytes"},
+    {"flood_growth", "receiver_growth_bytes", "bytes"},
 };
 
 /* The figure of that name; NULL if it is none. */

@@ -290,14 +290,14 @@ pub(crate) static CASES: [Case; 45] = [
         text: "Messages of 4 KiB to one that sleeps first; by how much its memory grew (--ranks)",
         metric: Metric::RatePerS,
         set_up: many_to_one::flood,
-        peers: &[("", "flood"), ("receiver_growth", "flood_growth")],
+        peers: &[("", "flood"), ("receiver_growth_bytes", "flood_growth")],
         ranks: &[8],
         long_ranks: &[16],
         operations: &[operation("", &[4 * K], &[4 * K])],
         seconds: 4.0,
         bars: &[
             (Mpi, AtLeast(1.5), |variant, _, _| variant.is_empty()),
-            (Itself, UpTo(512.0 * K as f64), |variant, _, _| variant == "receiver_growth"),
+            (Itself, UpTo(512.0 * K as f64), |variant, _, _| variant == "receiver_growth_bytes"),
         ],
         ..COLLECTIVE
     },

@@ -289,7 +289,7 @@ impl Context {
 
     /// Opens a message limit, to get permits.
     pub fn open_message_limit(&self, address: MessageLimitAddress) -> Result<MessagePermits> {
-        MessagePermits::open(&self.worker, &self.progress, address)
+        MessagePermits::open(&self.worker, address)
     }
 
     /// Returns the number of the context, which no other context of the job has or ever had.

@@ -36,7 +36,7 @@ pub use preposted::PREPOSTED_SLOTS;
 pub use progress::{Continuation, FinalizeHook, MessageOp, ProgressEngine};
 pub use receive_queue::{
     AnyLook, Arrival, MessageLimit, MessageLimitAddress, MessagePermits, PendingSendAny, ReceiveQueue,
-    ReceiveQueueAddress, ReceiveQueueOptions, ReceiveQueueSender, TakenMessage, Wanted,
+    ReceiveQueueAddress, ReceiveQueueOptions, ReceiveQueueSender, SendersLeft, TakenMessage, Wanted,
 };
 pub use request::{PendingRecv, PendingSend};
 pub use slot::SHORT_MAX;

@@ -384,6 +384,7 @@ impl Job {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn alloc_on<T: Pod>(&self, members: &Communicator, count: usize) -> Result<Array<T>> {
+        let _limit = self.limited();
         let call = || format!("alloc_on({count} x {}, {})", type_name::<T>(), members.inner().name());
         if !Arc::ptr_eq(members.messages().worker(), &self.worker) {
             let cause = Cause::Argument("the communicator belongs to another job".into());

@@ -230,6 +230,7 @@ macro_rules! each_case {
             Everywhere "F" 2..=5 message_limits::f_a_limit_bounds_the_messages_under_way;
             Everywhere "F" 1..=4 message_limits::f_senders_that_give_up_keep_no_permit;
             Everywhere "F" 1..=3 message_limits::f_limits_are_dropped;
+            Everywhere "F" 2..=4 message_limits::f_no_more_is_released_than_senders_have;
             Everywhere "F10" 1..=3 any_source::f10_other_slots_fill_the_any_source_queue;
             Everywhere "G" 1..=3 any_source::g_messages_put_back_and_copied_out_keep_their_order;
             Everywhere "G" 2..=3 any_source::g_a_message_that_does_not_fit_stays_the_oldest;
@@ -247,6 +248,7 @@ macro_rules! each_case {
             Everywhere "G17" 1..=3 any_source::g_isend_any_is_cancelled_or_dropped;
             Everywhere "G" 2..=3 any_source::g_isend_any_is_written_while_its_rank_leaves;
             Everywhere "G" 1..=3 any_source::g_isend_any_in_tasks;
+            Real "G" 1..=2 any_source::g_isend_any_is_bounded;
             Everywhere "G18" 1..=4 any_source::g18_any_source_threads;
             Everywhere "G" 1..=3 any_source::g_any_source_takes_memory_at_its_first_message;
             Everywhere "G19" 1..=3 unknown_lengths::g19_messages_of_unknown_length_arrive;

@@ -57,7 +57,7 @@ pub(crate) fn flood<'j>(s: &Setup<'j>) -> Figures<'j> {
     let (count, nap) = if s.effort.is_long { LONG_FLOOD } else { few };
     let growth = move |_: &Flow<'j>| peak_memory().saturating_sub(before).max(1) as f64;
     let figures =
-        flow_figures(flow, "queue", "receiver_growth", growth, move |flow| flow.measure(count, nap));
+        flow_figures(flow, "queue", "receiver_growth_bytes", growth, move |flow| flow.measure(count, nap));
     Ok(figures.into())
 }
 

@@ -20,7 +20,7 @@ fn metric_of(key: &Key) -> Metric {
         Played::Roles if begins("copy") => Metric::BandwidthBytesPerS,
         _ if begins("post_gap") => Metric::TimeNs,
         _ if begins("slowest_share") => Metric::Share,
-        _ if begins("receiver_growth") => Metric::Bytes,
+        _ if begins("receiver_growth_bytes") => Metric::Bytes,
         _ => key.case.metric,
     }
 }

@@ -22,6 +22,8 @@ pub const REGISTRATIONS: &str = "the table of registrations";
 pub const FAILURES: &str = "the list of failed operations that were not completed";
 /// The name of the list of awaited replies in [`Cause::Full`].
 pub const REPLIES: &str = "the list of replies that this rank waits for";
+/// The name of a rank's `isend_any` messages to one member that wait for its buffers, in [`Cause::Full`].
+pub const BEGUN_TO_ANY_SOURCE: &str = "the list of messages of isend_any to one rank";
 /// The name of a communicator's nonblocking calls in [`Cause::Full`].
 pub const CALLS_OF_COMMUNICATOR: &str = "the list of nonblocking collective calls of this communicator";
 /// The name of a communicator's fuzzy barriers in [`Cause::Full`].
@@ -159,6 +161,9 @@ impl Cause {
             Full { what: REGISTRATIONS, .. } => "drop arrays and registrations that are no longer used",
             Full { what: REPLIES, .. } => {
                 "wait for replies, or drop them: each that was neither read nor dropped keeps its entry"
+            }
+            Full { what: BEGUN_TO_ANY_SOURCE, .. } => {
+                "wait for requests of isend_any, or use send_any, which waits for room"
             }
             Full { what: CALLS_OF_COMMUNICATOR, .. } => {
                 "wait for the oldest request of them: the calls end in the order in which they began"

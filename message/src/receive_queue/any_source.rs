@@ -190,7 +190,8 @@ impl AnySource {
             Some(Err(_)) => self.describe(self.worker.rank()).map_or(0, |queue| queue.buffer_bytes()),
             None => 0,
         };
-        own + (self.writers.len() * (size_of::<AnySourceWriter>() + size_of::<QueueAccess>())) as u64
+        let one = (size_of::<AnySourceWriter>() + size_of::<QueueAccess>()) as u64;
+        own + self.writers.items().iter().map(|writer| one + writer.access.deferred_bytes()).sum::<u64>()
     }
 }
 
@@ -201,6 +202,35 @@ pub enum AnyLook {
     Message(TakenMessage),
     /// None; the event that there may be one.
     Nothing(Arrival),
+}
+
+/// Whether a receive from any member ends because all others are leaving. A rank that leaves writes the messages of its
+/// requests, so the receive goes on while a message that was drawn is not there, and looks once more when all are.
+#[derive(Clone, Debug, Default)]
+pub struct SendersLeft(Option<Error>);
+
+impl SendersLeft {
+    /// Called when a wait for a message has ended with an error. Returns it, unless the receive is to look again.
+    pub fn note(&mut self, context: &Context, error: Error) -> Result<()> {
+        if !matches!(error.cause(), Cause::PeerLeft { .. }) {
+            return Err(error);
+        }
+        match context.any_source.reader("recv_any")?.is_ticket_out()? {
+            true => context.worker.pause(),
+            false => self.0 = Some(error), // all messages that ever come are there
+        }
+        Ok(())
+    }
+
+    /// Called when a look has found no message. Returns the error if it was the last look.
+    pub fn none_found(&mut self) -> Result<()> {
+        self.0.take().map_or(Ok(()), Err)
+    }
+
+    /// Returns true if the next look is the last one.
+    pub fn is_last_look(&self) -> bool {
+        self.0.is_some()
+    }
 }
 
 impl Context {
@@ -250,6 +280,7 @@ impl Context {
         if let Some(head) = head {
             head.spin(&self.worker);
         }
+        let mut ends = SendersLeft::default();
         loop {
             let mut reader = self.any_source.reader(wanted.call)?;
             match reader.look(wanted, self.member_ranks())? {
@@ -259,21 +290,11 @@ impl Context {
                 }
                 Look::Nothing(arrival) => {
                     drop(reader);
-                    arrival.wait(&self.worker).or_else(|error| self.await_drawn(error))?;
+                    ends.none_found()?;
+                    arrival.wait(&self.worker).or_else(|error| ends.note(self, error))?;
                 }
             }
         }
-    }
-
-    /// Called when a wait for a message from any member has ended with an error: returns it, unless all other members
-    /// are leaving and a message may still come. A rank that leaves writes the messages of its requests.
-    pub fn await_drawn(&self, error: Error) -> Result<()> {
-        let is_left = matches!(error.cause(), Cause::PeerLeft { .. });
-        if !is_left || !self.any_source.reader("recv_any")?.is_ticket_out()? {
-            return Err(error);
-        }
-        self.worker.pause();
-        Ok(())
     }
 
     /// Like [`Context::recv_any`]. Returns `None` if no such message is there.

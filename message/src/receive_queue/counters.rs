@@ -52,15 +52,10 @@ impl Counters<'_> {
         self.worker.atomic(self.at.add(word), atomic8(AtomicKind::Load, 0))
     }
 
-    /// Adds so many to the number of tickets drawn. Returns the old value, which is the first ticket.
-    pub(crate) fn draw_many(&self, count: u64) -> Result<u64> {
-        self.add(DRAWN, count)
-    }
-
-    /// Draws that ticket, if it is the next one.
-    pub(crate) fn draw_exactly(&self, ticket: u64) -> Result<bool> {
+    /// Draws so many tickets, if that ticket is the next one.
+    pub(crate) fn draw_exactly(&self, ticket: u64, count: u64) -> Result<bool> {
         let kind = AtomicKind::Cas { expected: ticket };
-        Ok(self.worker.atomic(self.at.add(DRAWN), atomic8(kind, ticket.wrapping_add(1)))? == ticket)
+        Ok(self.worker.atomic(self.at.add(DRAWN), atomic8(kind, ticket.wrapping_add(count)))? == ticket)
     }
 
     /// Returns the number of tickets drawn.

@@ -1,5 +1,5 @@
-//! DeferredMessages messages: their tickets were drawn, and no call waits for their buffers. They are those of requests, and
-//! the tickets of calls and requests that have given up, which are written as void.
+//! Messages whose tickets were drawn, and for whose buffers no call waits: those of requests, and the tickets of calls and
+//! requests that have given up, which are written as void.
 //!
 //! The messages of a rank to one queue wait in the order of their tickets, so only the first must be looked at. Any
 //! waiting call of the rank writes it when its buffer is free, and a call that sends to the same queue, before its own
@@ -12,6 +12,7 @@ use crate::receive_queue::offer::OfferedMessage;
 use crate::receive_queue::sender::QueueAccess;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use tasuki_core::base::error_hint::BEGUN_TO_ANY_SOURCE;
 use tasuki_core::base::sync::{AtomicBool, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{Condition, Deadline, TryLock, WaitEvent, Worker};
@@ -21,6 +22,9 @@ use tasuki_core::node::node_state::RankStage;
 /// How long a rank waits between two looks whether the receiver of a long message is still there, in ns. It is told of
 /// everything else.
 const LOOK_EVERY_NS: u64 = 10_000_000;
+
+/// Most messages of a rank to one queue that wait for buffers, of requests that are awaited or were dropped.
+const DEFERRED_MAX: usize = 4096;
 
 /// The deferred messages of a rank to one queue.
 #[derive(Debug)]
@@ -243,6 +247,21 @@ impl QueueAccess {
         deferred
     }
 
+    /// Returns an error if too many messages wait for buffers to add one of a request.
+    pub(crate) fn check_deferred(&self, call: &dyn Fn() -> String) -> Result<()> {
+        if self.deferred.waits_for_room() && self.deferred.lists().for_room.len() >= DEFERRED_MAX {
+            let cause = Cause::Full { what: BEGUN_TO_ANY_SOURCE, capacity: DEFERRED_MAX };
+            return Err(self.worker.fault(cause, call));
+        }
+        Ok(())
+    }
+
+    /// Returns the most bytes that the deferred messages take at present. Long ones lie in memory of the program.
+    pub(crate) fn deferred_bytes(&self) -> u64 {
+        let (lists, one) = (self.deferred.lists(), size_of::<DeferredMessage>() as u64 + self.buffer_bytes());
+        (lists.for_room.len() + lists.for_fetch.len()) as u64 * one
+    }
+
     /// Writes the deferred messages whose buffers are free, unless another thread is doing that. Never waits.
     pub(crate) fn look_at_deferred(&self) {
         let deferred = &self.deferred;
@@ -257,7 +276,11 @@ impl QueueAccess {
                 break;
             }
             let mut lists = deferred.lists();
-            lists.for_room.retain(|other| !Arc::ptr_eq(other, &first));
+            // Another thread may have added one with an earlier ticket.
+            match lists.for_room.front().is_some_and(|front| Arc::ptr_eq(front, &first)) {
+                true => drop(lists.for_room.pop_front()),
+                false => lists.for_room.retain(|other| !Arc::ptr_eq(other, &first)),
+            }
             if let LookedAt::NotFetched = looked {
                 lists.fetched = first.fetch_signal().map(|cell| (cell, u64::MAX));
                 lists.for_fetch.push(first);

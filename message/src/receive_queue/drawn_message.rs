@@ -115,8 +115,9 @@ impl RoomPause {
         RoomPause(GrowingPause::new(PAUSE_NS, PAUSE_MAX_NS), None)
     }
 
-    /// Sets the next pause: the receiver takes so many messages first, as far as is known. A receiver that goes on is looked at when the turn of the message can come; one that does
-    /// not, ever more seldom (docs/design/communication/many-to-one.md).
+    /// Sets the next pause: the receiver takes so many messages first, as far as is known. A receiver that goes on is
+    /// looked at when the turn of the message can come; one that does not, ever more seldom
+    /// (docs/design/communication/many-to-one.md).
     pub(crate) fn set_next(&mut self, taken_before: u64, shares: u64) {
         if self.1.replace(taken_before) != Some(taken_before) {
             let turn_ns = taken_before.saturating_mul(TAKE_NS * shares);

@@ -58,7 +58,7 @@ mod sender;
 mod side_store;
 mod tickets;
 
-pub use any_source::AnyLook;
+pub use any_source::{AnyLook, SendersLeft};
 pub(crate) use memory::DroppedQueue;
 pub use memory::ReceiveQueueAddress;
 pub use message_limit::{MessageLimit, MessageLimitAddress, MessagePermits};

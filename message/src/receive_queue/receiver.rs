@@ -489,7 +489,10 @@ impl QueueReader {
     pub(crate) fn is_ticket_out(&self) -> Result<bool> {
         for (number, ReadShare { share, tickets, .. }) in self.shares.iter().enumerate() {
             let drawn = share.counters(&self.worker).drawn()?;
-            if tickets.open().any(|ticket| precedes(ticket, drawn) && !self.is_there(number, ticket)) {
+            let waits_for_buffer = precedes(tickets.head().wrapping_add(tickets.slots()), drawn);
+            if waits_for_buffer
+                || tickets.open().any(|ticket| precedes(ticket, drawn) && !self.is_there(number, ticket))
+            {
                 return Ok(true);
             }
         }

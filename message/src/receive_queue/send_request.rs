@@ -37,6 +37,7 @@ impl Context {
         if access.is_long(bytes.len()) {
             return Ok(None);
         }
+        access.check_deferred(&call)?;
         let (mut message, has_room) = queue.draw(&self.worker, label, &call)?;
         if has_room && !access.deferred.waits_for_room() {
             match message.write(access, Content::Bytes(bytes)) {
@@ -64,6 +65,7 @@ impl Context {
         let (rank, label) = self.label_any("isend_any", to, slot, kind)?;
         let (call, mut opened) = (|| format!("isend_any(slot {slot} to rank {rank})"), None);
         let queue = self.any_source.queue_of(&self.progress, rank, &mut opened, &call)?;
+        queue.access.check_deferred(&call)?;
         let offered = OfferedMessage::new(from, &self.worker, &self.progress.offers, &call)?;
         let (message, _) = queue.draw(&self.worker, label, &call)?;
         let message = queue.access.defer(&self.progress, message, DeferredContent::Offered(offered));

@@ -57,6 +57,11 @@ impl QueueAccess {
         }
     }
 
+    /// Returns the bytes of a message that a buffer holds, at most.
+    pub(crate) fn buffer_bytes(&self) -> u64 {
+        self.description.bytes_per_slot.max(INLINE_MAX as u64)
+    }
+
     /// Returns true if messages of that many bytes stay at their sender.
     #[inline]
     pub(crate) fn is_long(&self, bytes: usize) -> bool {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 use tasuki_core::base::ValueKind;
 use tasuki_core::engine::{Awaited, AwaitedCondition, Condition};
-use tasuki_message::{AnyLook, Context, TakenMessage};
+use tasuki_message::{AnyLook, Context, SendersLeft, TakenMessage};
 
 impl Communicator {
     /// Sends values to a member that receives from any member ([`recv_any`](Communicator::recv_any)). A send to `None`
@@ -166,6 +166,7 @@ impl Communicator {
             context: self.messages().clone(),
             slot,
             stage: AnyStage::Waiting,
+            senders_left: SendersLeft::default(),
             awaited: AwaitedCondition::default(),
         }
     }
@@ -388,6 +389,7 @@ pub struct RecvAnyRequest<T: Pod> {
     context: Arc<Context>,
     slot: Slot,
     stage: AnyStage<T>,
+    senders_left: SendersLeft,
     awaited: AwaitedCondition,
 }
 
@@ -407,11 +409,16 @@ impl<T: Pod> RecvAnyRequest<T> {
                 Ok(AnyLook::Message(message)) => self.stage = AnyStage::Taken(values, message),
                 Err(error) => self.stage = AnyStage::Failed(error),
                 Ok(AnyLook::Nothing(arrival)) => {
+                    if let Err(error) = self.senders_left.none_found() {
+                        self.stage = AnyStage::Failed(error);
+                        continue;
+                    }
                     let arrival = Condition::Event(Arc::new(arrival));
                     match self.context.worker().test(&arrival, &|| arrival.call()) {
                         Ok(true) => {}
                         Ok(false) => return Some(arrival),
-                        Err(error) => match self.context.await_drawn(error) {
+                        Err(error) => match self.senders_left.note(&self.context, error) {
+                            Ok(()) if self.senders_left.is_last_look() => {}
                             Ok(()) => return Some(arrival),
                             Err(error) => self.stage = AnyStage::Failed(error),
                         },
@@ -435,7 +442,7 @@ impl<T: Pod> Request for RecvAnyRequest<T> {
             let worker = self.context.worker();
             let call = || arrival.call();
             let waited = worker.wait(&arrival, worker.call_deadline(), &call);
-            waited.or_else(|error| self.context.await_drawn(error))?;
+            waited.or_else(|error| self.senders_left.note(&self.context, error))?;
         }
         match std::mem::replace(&mut self.stage, AnyStage::Ended) {
             AnyStage::Taken(values, message) => {

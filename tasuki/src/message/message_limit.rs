@@ -11,8 +11,8 @@ pub use tasuki_message::MessageLimitAddress;
 /// Many senders that all send at once can overflow what lies between them and a receiver, or fill the receiver's memory.
 /// Each sender gets a permit before it begins a message ([`MessagePermits::acquire`]), and the receiver
 /// [releases](MessageLimit::release) permits as it deals with messages. Senders and receiver agree on what counts as a
-/// message; the limit does not see them. Waiting senders get permits in the order in which they asked, and nothing is
-/// asked of the receiver's processor meanwhile: permits are drawn by an atomic operation.
+/// message; the limit does not see them. Permits go to whoever asks first after a release, so a call for many may wait
+/// long while others take few. Nothing is asked of the receiver's processor: permits are drawn by an atomic operation.
 ///
 /// At most as many messages as the limit says have a permit and were not released. The receiver must be able to receive
 /// any of them: if it waits for a message of one rank, and others have all permits, nobody goes on.
@@ -265,7 +265,7 @@ impl MessagePermits {
         self.inner.acquire(count as u64)
     }
 
-    /// Gets a permit if there is one that no other sender waits for. Returns false if there is none. Does not wait.
+    /// Gets a permit if there is one. Returns false if there is none. Does not wait.
     ///
     /// Errors: those of [`acquire`](MessagePermits::acquire), but for the time limit.
     ///

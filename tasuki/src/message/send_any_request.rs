@@ -24,8 +24,9 @@ impl Communicator {
     /// something else; [who makes progress](crate::engine#progress). While a rank computes, a message of its own may
     /// hold up others for which there would be room.
     ///
-    /// Errors of this call: no such slot or member; the receiver has left; 256 messages that are longer than a buffer
-    /// are under way; a rank died. Cost: that of `send_any`; if there is no room, a copy of the values too.
+    /// Errors of this call: no such slot or member; the receiver has left; 4,096 messages of this rank to that member
+    /// wait for room, or 256 that are longer than a buffer are under way
+    /// ([`Cause::Full`](crate::engine::Cause::Full)); a rank died. Cost: that of `send_any`; if there is no room, a copy of the values too.
     ///
     /// ```
     /// use tasuki::{Rank, Request, Slot};

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 use tasuki::engine::Cause;
-use tasuki::message::{ReceiveQueue, channel_from, channel_to};
+use tasuki::message::{MessageLimit, MessageLimitAddress, ReceiveQueue, channel_from, channel_to};
 use tasuki::{Job, Rank, Request, Result, Signal, Sim, Slot};
 use tasuki_tests::simulated_machines::MACHINES;
 use tasuki_tests::watchdog::Watchdog;
@@ -186,18 +186,27 @@ fn many_to_one(job: &Job, receiver: Rank) -> Result<()> {
     let mut queue = is_receiver.then(|| job.receive_queue(2, 64)).transpose()?;
     let mut address = [queue.as_ref().map(ReceiveQueue::address).unwrap_or_default()];
     world.bcast(&mut address, receiver)?;
+    let limit = is_receiver.then(|| job.message_limit(1)).transpose()?;
+    let mut limit_address = [limit.as_ref().map_or_else(MessageLimitAddress::default, MessageLimit::address)];
+    world.bcast(&mut limit_address, receiver)?;
     let lengths = [1, 8, 700];
     let Some(queue) = &mut queue else {
         let mut to_queue = job.open_receive_queue(address[0])?;
+        let mut permits = job.open_message_limit(limit_address[0])?;
         for len in lengths {
+            permits.acquire()?;
             to_queue.send(&vec![job.rank().index(); len], Slot(0))?;
-            world.send_any(&vec![job.rank().index(); len], receiver, Slot(0))?;
+            match len {
+                1 => drop(world.isend_any(vec![job.rank().index(); len], receiver, Slot(0))?),
+                _ => world.send_any(&vec![job.rank().index(); len], receiver, Slot(0))?,
+            }
         }
         return Ok(());
     };
     let mut next = [[0; 4]; 2]; // of each sender, by either way
     for _ in 0..lengths.len() * (job.size() - 1) {
         let (values, received) = queue.recv_vec::<usize>(Slot(0))?;
+        limit.as_ref().map_or(Ok(()), |limit| limit.release(1))?;
         let (others, got) = world.recv_any_vec::<usize>(Slot(0))?;
         for (next, (values, from)) in
             next.iter_mut().zip([(values, received.source.index()), (others, got.source.index())])

@@ -480,7 +480,8 @@ pub fn g_isend_any_is_cancelled_or_dropped(job: &Job) -> Result<()> {
 
 /// What requests have not written yet is written when their rank leaves, though all other members leave, too.
 pub fn g_isend_any_is_written_while_its_rank_leaves(job: &Job) -> Result<()> {
-    let (world, count) = (job.world(), 100);
+    // Many more than there are buffers: the rank is still writing when the receiver learns that all others leave.
+    let (world, count) = (job.world(), effort(job, 2000, 100) as u64);
     let values_of = |number: u64| [2, 3, 4, 5, 32][number as usize % 5];
     if is_last(job) {
         for number in 0..count {
@@ -499,6 +500,29 @@ pub fn g_isend_any_is_written_while_its_rank_leaves(job: &Job) -> Result<()> {
         assert_eq!(number, count);
     }
     Ok(())
+}
+
+/// No more than 4,096 messages wait for buffers, dropped requests included; a refused one changes nothing.
+pub fn g_isend_any_is_bounded(job: &Job) -> Result<()> {
+    let (world, me, before) = (job.world(), job.rank(), job.memory().any_source);
+    let mut begun = 0_u64;
+    let error = loop {
+        match world.isend_any(begun, me, Slot(4)) {
+            Ok(request) => drop(request),
+            Err(error) => break error,
+        }
+        begun += 1;
+        assert!(begun < 6000, "there is no bound");
+    };
+    assert!(error.is_full() && error.to_string().contains("isend_any("), "{error}");
+    assert!((4096..4096 + 200).contains(&begun), "{begun}");
+    let waiting = job.memory().any_source - before;
+    assert!((4096 * 256..4096 * 1024).contains(&waiting), "{waiting} bytes");
+    for number in 0..begun {
+        assert_eq!(world.recv_any_vec::<u64>(Slot(4))?.0, [number]);
+    }
+    assert!(job.memory().any_source < before + (64 << 10));
+    job.barrier()
 }
 
 /// Tasks of several executors await requests for which there was no room.

@@ -124,3 +124,27 @@ pub fn f_limits_are_dropped(job: &Job) -> Result<()> {
     }
     job.barrier()
 }
+
+/// A receiver cannot release permits that nobody has, also while senders wait for some.
+pub fn f_no_more_is_released_than_senders_have(job: &Job) -> Result<()> {
+    let limit = on_first(job, 2)?;
+    let address = shared(job, &limit)?;
+    let Some(limit) = limit else {
+        let mut permits = job.open_message_limit(address)?;
+        permits.acquire_many(2)?; // one after the other
+        return job.barrier();
+    };
+    for _ in 1..job.size() {
+        let error = loop {
+            match limit.release(3) {
+                Err(error) if error.to_string().contains("permits for 2") => break error,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Misuse, "{error}"),
+                Ok(()) => panic!("more was released than the limit is"),
+            }
+            job.compute(Duration::from_micros(20));
+        };
+        assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
+        limit.release(2)?;
+    }
+    job.barrier()
+}

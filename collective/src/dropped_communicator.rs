@@ -126,8 +126,14 @@ impl CommunicatorMemory {
         self.plans.is_freed.store(true, Ordering::Relaxed); // its finalize hooks have nothing more to do
         self.contexts.iter().chain([messages]).try_for_each(|context| context.free())?;
         free_signals(worker, self.signals, SIGNALS)?;
-        let shutdown = self.plans.shutdown_signal.get();
-        shutdown.map_or(Ok(()), |&first| free_signals(worker, first, Dissemination::count(messages.size())))
+        let stages = Dissemination::count(messages.size());
+        for (first, count) in [
+            (self.plans.shutdown_signal.get(), stages),
+            (self.plans.fuzzy_signal.get(), Dissemination::signals(stages)),
+        ] {
+            first.map_or(Ok(()), |&first| free_signals(worker, first, count))?;
+        }
+        Ok(())
     }
 }
 

@@ -435,6 +435,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=4 refused_calls::j_all_parts_of_a_split_are_refused;
             Real "J" 2..=4 refused_calls::j_random_calls_with_wrong_arguments;
             Everywhere "J" 1..=4 dropped_communicators::j_dropped_communicators_are_freed;
+            Real "J" 2..=3 dropped_communicators::j_fuzzy_barriers_of_dropped_communicators_are_freed;
             Everywhere "J" 1..=4 dropped_communicators::j_communicators_are_dropped_at_different_times;
             Everywhere "J" 2..=4 dropped_communicators::j_a_member_leaves_while_communicators_are_freed;
             Everywhere "J" 2..=4 cached_schedules::j_cached_calls_fail_when_a_member_leaves;

@@ -89,7 +89,10 @@ impl Communicator {
         });
         let (first, queue) = ours.map_err(|error| error.in_call(call).on_rank(self.worker().rank()))?;
         let failed = match notified {
-            Ok(all) if !all.contains(&FAILED) => return Ok((first, queue, all)),
+            Ok(all) if !all.contains(&FAILED) => {
+                let _ = self.plans().fuzzy_signal.set(first); // freed with the communicator
+                return Ok((first, queue, all));
+            }
             Ok(_) => {
                 let text = "another member found no room for its part of the barrier";
                 self.worker().fault(Cause::no_room_at(None, text), call)

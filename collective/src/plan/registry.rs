@@ -22,6 +22,8 @@ pub(crate) struct PlanRegistry {
     nonblocking: Mutex<Vec<Arc<PlanState>>>,
     /// The first of the signals that members with plans use to leave together.
     pub(crate) shutdown_signal: OnceLock<u32>,
+    /// The first of the signals of fuzzy barriers that were taken for this communicator.
+    pub(crate) fuzzy_signal: OnceLock<u32>,
     /// Set when this member is registered to leave that way.
     pub(crate) leaves_together: OnceLock<()>,
     /// True once all members have dropped the communicator and its memory is freed.
@@ -49,6 +51,7 @@ impl PlanRegistry {
             plans,
             nonblocking: Mutex::default(),
             shutdown_signal: OnceLock::new(),
+            fuzzy_signal: OnceLock::new(),
             leaves_together: OnceLock::new(),
             is_freed: Arc::default(),
             plan_bytes,

@@ -62,6 +62,24 @@ pub fn j_dropped_communicators_are_freed(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// The signals of fuzzy barriers come back with their communicators: the memory file does not grow with their number.
+pub fn j_fuzzy_barriers_of_dropped_communicators_are_freed(job: &Job) -> Result<()> {
+    let world = job.world();
+    let mut before = 0;
+    for turn in 0..450 {
+        if turn == 50 {
+            before = job.memory().file;
+        }
+        world.dup()?.fuzzy_barrier()?.wait()?;
+        if turn % 10 == 9 {
+            quiesce(world)?;
+        }
+    }
+    let more = job.memory().file - before;
+    assert!(more < 40 << 10, "the file has grown by {more} bytes"); // of tables of addresses
+    job.barrier()
+}
+
 /// Communicators with different members are in use at once. Each member drops them at a different time and uses them
 /// until then.
 pub fn j_communicators_are_dropped_at_different_times(job: &Job) -> Result<()> {

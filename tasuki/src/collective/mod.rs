@@ -43,8 +43,8 @@
 //! *Members that wait for each other.* Starts of plans and fuzzy barriers may come anywhere between the calls, and a
 //! barrier or an allocation of the job beside calls of the world. But any of them may wait for all members. So no two
 //! members may each wait for what the other one begins only later: then all get errors. That is found if each of the
-//! two waits in the thread that has made the communicator, for one thing, and if ranks read each other's memory. Other
-//! threads may wait in an order of their own. All else waits for ever, unless there is a time limit
+//! two waits in the thread that has made the communicator, for one thing, and if ranks read each other's memory; a wait
+//! in a call of the job, only against one of the world. Other threads may wait in an order of their own. All else waits for ever, unless there is a time limit
 //! ([`Job::set_timeout`](crate::Job::set_timeout)).
 //!
 //! *Operations* need not commute. Values are combined in the combining order ([`ReduceOp`]), so the bits of a result

@@ -16,8 +16,8 @@ use std::time::Duration;
 /// The send buffer lies at the sender and holds `capacity` bytes for all messages together. A message leaves the buffer
 /// when its receive is posted; every waiting call of this rank moves such messages on, and while the rank computes, a
 /// thread of the library does. Receives of any slot get the messages of a sender in order. A rank that leaves empties
-/// its buffer first; a buffered message that a departed peer never received, or that did not fit in its receive, is
-/// then an error.
+/// its buffer first; a buffered message that a departed peer never received is then an error. If one does not fit in
+/// its receive, or has another type, the receiver alone gets the error: the send has returned.
 ///
 /// The setting holds for all communicators of the rank and also for sends that are awaited. It does not hold for
 /// the messages that collective calls use inside. The call waits until the buffer is empty. A capacity of 0 means

@@ -305,6 +305,7 @@ mod tests {
             let different = reversed.allgather(&vec![0_u64; 1 + me]).expect_err("the lengths differ");
             assert_eq!(different.peer(), Some(other), "{different}");
             assert!(different.headline().ends_with(&format!("; member {me} differs from this one")));
+            job.barrier()?; // so that both find the difference themselves
             let different = world.allgather(&vec![0_u64; 1 + me]).expect_err("the lengths differ");
             assert_eq!(different.peer(), Some(other), "{different}");
             assert!(different.headline().ends_with(&format!("; member {other} differs from this one")));

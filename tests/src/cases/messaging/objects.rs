@@ -254,7 +254,7 @@ pub fn g20_objects_as_arguments_and_results(job: &Job) -> Result<()> {
         FLIP.post(job, to, &Object(Shape::Point))?;
         job.flush_calls()?;
         let texts = ["Lopsided", "do not decode", "wait(reply of rank"];
-        misused(job, GIVE.call(job, to, &0)?.wait(), &texts);
+        disagreed(job, GIVE.call(job, to, &0)?.wait(), &texts);
         let error = TAKE.call(job, to, &Object(Lopsided))?.wait().expect_err("it does not decode");
         assert_eq!(error.kind(), ErrorKind::Program, "{error}");
         assert!(error.to_string().contains("do not decode"), "{error}");

@@ -343,7 +343,7 @@ impl Job {
     }
 
     /// Returns when all calls have run that this rank has made without a reply ([`Handler::post`],
-    /// [`Handler::post_then`]).
+    /// [`Handler::post_then`]). Serves as [`serve`](Job::serve) does, at least once.
     ///
     /// Errors: the first failure among these calls that no effect has reported, with the handler's message; the others
     /// are forgotten. Also the failures of calls that handlers of this rank have forwarded, and that have run. A rank
@@ -368,6 +368,7 @@ impl Job {
     pub fn flush_calls(&self) -> Result<()> {
         self.worker.check().map_err(|cause| self.worker.fault(cause, || "flush_calls()".into()))?;
         let _limit = self.limited();
+        self.worker.serve_calls();
         self.worker.flush_calls(&|| "flush_calls()".into())
     }
 

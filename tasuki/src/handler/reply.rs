@@ -29,6 +29,11 @@ use tasuki_core::engine::{Awaited, AwaitedCondition, PendingCall};
 /// })?;
 /// # Ok::<(), tasuki::Error>(())
 /// ```
+///
+/// # Cancel safety
+///
+/// A drop ends nothing: the handler runs all the same, and its result is lost. Polling again after a branch of a `select!`
+/// was lost loses nothing.
 #[must_use = "wait() returns the handler's result, or its failure"]
 pub struct Reply<'job, R: Outcome + ?Sized> {
     job: &'job Job,

@@ -128,6 +128,10 @@ impl<T: Pod> Array<T> {
     /// The part of a rank, or of a member of the array's communicator. If there is no such part, every access refuses
     /// the address.
     ///
+    /// An array of [`Job::alloc`](crate::Job::alloc) takes a [`Member`](crate::Member) as one of the world. For a member of
+    /// another communicator, such as a neighbour in a grid that was split off, allocate on that communicator
+    /// ([`Job::alloc_on`](crate::Job::alloc_on)), or ask its [`members`](crate::Communicator::members) for the rank.
+    ///
     /// An address keeps no memory alive: an array that is a temporary, as in `job.alloc::<u64>(1)?.on(peer)`, is freed
     /// at the end of the statement.
     ///

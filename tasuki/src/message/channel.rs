@@ -728,7 +728,11 @@ enum End<'c> {
 
 /// The moment when an end of a channel can go on. Made by [`ChannelSender::ready`] and [`ChannelReceiver::ready`].
 ///
-/// Errors of a wait: those of [`ChannelSender::reserve`] and [`ChannelReceiver::peek`]. Dropping it changes nothing.
+/// Errors of a wait: those of [`ChannelSender::reserve`] and [`ChannelReceiver::peek`].
+///
+/// # Cancel safety
+///
+/// Dropping it changes nothing: wait again.
 ///
 /// ```
 /// use tasuki::engine::AnyRequest;

@@ -764,7 +764,7 @@ impl Error {
     }
 
     /// Returns the rank of the job that failed, left, has no room, or differs from this one, if it is known. The text of
-    /// an error of a communicator names members; [`Members::member_of`] tells the member of a rank.
+    /// an error of a communicator names members; `Members::member_of` tells the member of a rank.
     ///
     /// For a message that was too long or had another type it is the rank at the other end, and for a call that reached
     /// its time limit the rank whose message or signal it waited for.

@@ -72,6 +72,8 @@ struct End {
     element: ChannelElement,
     /// The limit of the handle with which it was made.
     limit: Option<Duration>,
+    /// Bytes that the end takes, for the report of memory.
+    bytes: u64,
 }
 
 impl End {
@@ -83,7 +85,8 @@ impl End {
         limit: Option<Duration>,
     ) -> Result<End> {
         let peer = context.rank_of(member).ok_or_else(|| context.no_such_member(member));
-        let mut end = End { context: context.clone(), peer: member, slot, direction, element, limit };
+        let mut end =
+            End { context: context.clone(), peer: member, slot, direction, element, limit, bytes: 0 };
         let (is_open, make) =
             (context.worker.check(), if direction == "to" { "channel_to" } else { "channel_from" });
         end.peer = peer.and_then(|peer| is_open.map(|()| peer)).map_err(|cause| end.fault(cause, make))?;
@@ -91,6 +94,18 @@ impl End {
             return Err(end.fault(Cause::Argument("an element needs at least one byte".into()), make));
         }
         Ok(end)
+    }
+
+    /// Counts memory that was taken for the channel.
+    fn add_bytes(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.context.progress.channels.add_bytes(bytes);
+    }
+
+    /// Stops to count memory that was freed.
+    fn subtract_bytes(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+        self.context.progress.channels.subtract_bytes(bytes);
     }
 
     #[inline(always)]

@@ -34,8 +34,7 @@ pub struct ChannelReceiver {
     seen: u64,
     is_dropped: bool,
     failed: Option<Error>,
-    bytes: u64,
-    /// Those of them that are the ring's, until it was freed.
+    /// Bytes of the ring, until it was freed.
     ring_bytes: u64,
     /// The ring, when its owner has dropped it.
     kept: Option<KeptMemory>,
@@ -51,7 +50,7 @@ impl ChannelReceiver {
         (ring, capacity): (GlobalAddress, u64),
         limit: Option<Duration>,
     ) -> Result<ChannelReceiver> {
-        let end = End::new(context, (from, "from"), slot, element, limit)?;
+        let mut end = End::new(context, (from, "from"), slot, element, limit)?;
         let worker = end.worker();
         context.progress.channels.sweep(worker)?;
         let call = || end.call("channel_from");
@@ -62,8 +61,7 @@ impl ChannelReceiver {
             return Err(error.in_outer_call(call()));
         }
         let ring_bytes = capacity * element.size;
-        let bytes = OwnCounter::BYTES + ring_bytes;
-        context.progress.channels.add_bytes(bytes);
+        end.add_bytes(OwnCounter::BYTES + ring_bytes);
         Ok(ChannelReceiver {
             end,
             committed,
@@ -75,7 +73,6 @@ impl ChannelReceiver {
             seen: 0,
             is_dropped: false,
             failed: None,
-            bytes,
             ring_bytes,
             kept: None,
         })
@@ -100,14 +97,12 @@ impl ChannelReceiver {
 
     /// Counts memory that the caller has taken for the channel.
     pub fn add_bytes(&mut self, bytes: u64) {
-        self.bytes += bytes;
-        self.end.context.progress.channels.add_bytes(bytes);
+        self.end.add_bytes(bytes);
     }
 
     /// Stops to count memory that the caller has freed.
     pub fn subtract_bytes(&mut self, bytes: u64) {
-        self.bytes -= bytes;
-        self.end.context.progress.channels.subtract_bytes(bytes);
+        self.end.subtract_bytes(bytes);
     }
 
     /// Waits until there is an element, or none will come.
@@ -270,10 +265,10 @@ impl ChannelReceiver {
                 return;
             }
         }
-        let channels = &context.progress.channels;
-        channels.keep([DroppedEnd::new(self.committed, self.bytes, self.kept)]);
-        if !panicking() {
-            let _ = channels.sweep(&worker); // fails never
+        let dropped = [DroppedEnd::new(self.committed, self.end.bytes, self.kept)];
+        match panicking() {
+            true => context.progress.channels.keep(dropped),
+            false => drop(context.progress.channels.free(&worker, dropped)), // never fails
         }
     }
 }

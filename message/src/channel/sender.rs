@@ -50,8 +50,6 @@ pub struct ChannelSender {
     position: u64,
     /// The value of `released` that was read last.
     seen: u64,
-    /// Bytes that the sender takes, for the report of memory.
-    bytes: u64,
 }
 
 impl ChannelSender {
@@ -82,7 +80,6 @@ impl ChannelSender {
             sent: 0,
             position: 0,
             seen: 0,
-            bytes: 0,
         };
         sender.add_bytes(OwnCounter::BYTES);
         Ok(sender)
@@ -90,14 +87,12 @@ impl ChannelSender {
 
     /// Counts memory that the caller has taken for the channel.
     pub fn add_bytes(&mut self, bytes: u64) {
-        self.bytes += bytes;
-        self.end.context.progress.channels.add_bytes(bytes);
+        self.end.add_bytes(bytes);
     }
 
     /// Stops to count memory that the caller has freed.
     pub fn subtract_bytes(&mut self, bytes: u64) {
-        self.bytes -= bytes;
-        self.end.context.progress.channels.subtract_bytes(bytes);
+        self.end.subtract_bytes(bytes);
     }
 
     /// Returns the worker of the rank.
@@ -293,7 +288,7 @@ impl ChannelSender {
         if worker.check_alive().is_err() || panicking() {
             return Ok(());
         }
-        let (context, bytes) = (self.end.context.clone(), self.bytes);
+        let (context, bytes) = (self.end.context.clone(), self.end.bytes);
         let closed = self.close();
         if let Ok(false) = closed {
             EarlyDrop::add(&context, Box::new(self));

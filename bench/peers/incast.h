@@ -1,6 +1,6 @@
 /* incast, flood: many ranks that send to rank 0, which names none of them, over MPI. Each message says who sends it and
  * its number, which rank 0 checks: those of a sender come in order. Receives are calls or, with --by window, begun 64 at
- * a time. incast_share and flood_growth are the same with another figure: the rate of the slowest sender over the mean
+ * a time. With _share or _growth behind the name the figure is another one: the rate of the slowest sender over the mean
  * of all; and by how much the memory of rank 0 grew. */
 
 enum { FLOW_MESSAGES = 100000, FLOW_LEAST = 50, TAG_FLOW = 12, RECEIVES = 64 };
@@ -113,16 +113,18 @@ static double flow_value_of(struct flow *f, const struct options *o) {
         measure_flow(f, few, 0);
         measure_flow(f, affordable_messages(f, iterations(o, usual)), 0);
     } else measure_flow(f, iterations(o, usual), o->iterations ? 2 : 0.2);
-    if (!strcmp(o->name, "incast_share")) return f->slowest_share;
+    if (strstr(o->name, "_share")) return f->slowest_share;
     double grown = (double)(peak_kib() - f->before_kib) * 1024;
-    if (!strcmp(o->name, "flood_growth")) return grown > 0 ? grown : 1;
+    if (strstr(o->name, "_growth")) return grown > 0 ? grown : 1;
     return f->messages_per_s;
 }
 
 static const struct figure FLOWS[] = {
     {"incast", "", "rate_per_s"},
     {"incast_share", "slowest_share", "share"},
+    {"incast_growth", "receiver_growth_bytes", "bytes"},
     {"flood", "", "rate_per_s"},
+    {"flood_share", "slowest_share", "share"},
     {"flood_growth", "receiver_growth_bytes", "bytes"},
 };
 

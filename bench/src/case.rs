@@ -271,10 +271,15 @@ pub(crate) static CASES: [Case; 45] = [
     },
     Case {
         name: "incast",
-        text: "Messages of all other ranks to one that waits; the slowest sender's share (--ranks)",
+        text: "Messages of all other ranks to one that waits; the slowest sender's share; by how much the memory of the \
+               receiver grew (--ranks)",
         metric: Metric::RatePerS,
         set_up: many_to_one::incast,
-        peers: &[("", "incast"), ("slowest_share", "incast_share")],
+        peers: &[
+            ("", "incast"),
+            ("slowest_share", "incast_share"),
+            ("receiver_growth_bytes", "incast_growth"),
+        ],
         ranks: &[3, 8],
         long_ranks: &[3, 8, 16],
         operations: &[operation("", MESSAGES, MESSAGES)],
@@ -287,16 +292,17 @@ pub(crate) static CASES: [Case; 45] = [
     },
     Case {
         name: "flood",
-        text: "Messages of 4 KiB to one that sleeps first; by how much its memory grew (--ranks)",
+        text: "The same with messages of 4 KiB to one that sleeps first (--ranks)",
         metric: Metric::RatePerS,
         set_up: many_to_one::flood,
-        peers: &[("", "flood"), ("receiver_growth_bytes", "flood_growth")],
+        peers: &[("", "flood"), ("slowest_share", "flood_share"), ("receiver_growth_bytes", "flood_growth")],
         ranks: &[8],
         long_ranks: &[16],
         operations: &[operation("", &[4 * K], &[4 * K])],
         seconds: 4.0,
         bars: &[
             (Mpi, AtLeast(1.5), |variant, _, _| variant.is_empty()),
+            (Itself, From(0.5), |variant, _, _| variant == "slowest_share"),
             (Itself, UpTo(512.0 * K as f64), |variant, _, _| variant == "receiver_growth_bytes"),
         ],
         ..COLLECTIVE
@@ -607,7 +613,7 @@ pub(crate) static CASES: [Case; 45] = [
         ..JOBS
     },
     Case {
-        name: "memory",
+        name: "footprint",
         text: "Bytes that a rank takes, against the documented formula (--ranks)",
         played: Played::Memory,
         metric: Metric::Bytes,

@@ -73,14 +73,14 @@ pub struct Args {
     /// Other libraries to compare with: mpich, openmpi, intel, ucx, or all
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = against)]
     against: Vec<Against>,
-    /// Numbers of ranks of collective cases and whole jobs [default: 2,4; startup 64, idle, death 4, memory 4,64]
+    /// Numbers of ranks of collective cases and whole jobs [default: 2,4; startup 64, idle, death 4, footprint 4,64]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ranks)]
     ranks: Vec<usize>,
     /// Sizes of the blocks of bandwidths, limit and collective cases [default: 64K,1M,16M; bandwidth_own from 4K,
     /// bandwidth_stream to 1M, shared_copy from 1M; collective cases 8,8K]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = sizes::parse)]
     sizes: Vec<u64>,
-    /// Take more sizes (64K,256K,1M,4M,16M,64M; collective cases also 1M,8M) and ranks (2,4,8; memory 1024), and longer
+    /// Take more sizes (64K,256K,1M,4M,16M,64M; collective cases also 1M,8M) and ranks (2,4,8; footprint 1024), and longer
     /// repetitions
     #[arg(long)]
     long: bool,

@@ -283,8 +283,8 @@ impl Context {
     }
 
     /// Makes a limit on the number of messages under way to this rank.
-    pub fn message_limit(&self, messages: u64) -> Result<MessageLimit> {
-        MessageLimit::new(&self.worker, &self.progress, messages)
+    pub fn message_limit(&self, messages: usize, counters: &[Rank]) -> Result<MessageLimit> {
+        MessageLimit::new(&self.worker, &self.progress, messages, counters)
     }
 
     /// Opens a message limit, to get permits.

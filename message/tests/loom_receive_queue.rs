@@ -32,8 +32,8 @@ fn apply(word: &AtomicU64, kind: AtomicKind, operand: u64) -> u64 {
 impl TicketMemory for Memory {
     type Error = Infallible;
 
-    fn draw(&self) -> Result<u64, Infallible> {
-        Ok(apply(&self.drawn, AtomicKind::Add, 1))
+    fn draw(&self, count: u64) -> Result<u64, Infallible> {
+        Ok(apply(&self.drawn, AtomicKind::Add, count))
     }
 
     fn consumed(&self) -> Result<u64, Infallible> {
@@ -50,7 +50,7 @@ impl TicketMemory for Memory {
 fn send(memory: &Memory, messages: u32) {
     let mut tickets = SenderTickets::new(SLOTS, 0);
     for _ in 0..messages {
-        let Ok(ticket) = memory.draw();
+        let Ok(ticket) = memory.draw(1);
         while let Ok(false) = tickets.has_room(memory, ticket) {
             thread::yield_now();
         }

@@ -219,6 +219,8 @@ macro_rules! each_case {
             Everywhere "F1 F11" 1..=8 receive_queues::f1_many_senders_few_buffers;
             Everywhere "F3" 1..=4 receive_queues::f3_tickets_wrap;
             Everywhere "F5" 1..=5 receive_queues::f5_counters_on_other_ranks;
+            Everywhere "F5" 5..=7 receive_queues::f5_senders_borrow_slots;
+            Everywhere "F" 1..=4 receive_queues::f_several_tickets_by_one_atomic;
             Everywhere "F9" 1..=3 receive_queues::f9_messages_are_taken_out_of_order;
             Everywhere "F10" 1..=3 receive_queues::f10_other_slots_fill_the_queue;
             Everywhere "F" 1..=4 receive_queues::f_senders_that_give_up_stop_nobody;
@@ -228,6 +230,7 @@ macro_rules! each_case {
             Everywhere "F" 1..=4 receive_queues::f_receives_end_when_all_others_have_left;
             Everywhere "F" 1..=2 receive_queues::f_senseless_queues_are_refused;
             Everywhere "F" 2..=5 message_limits::f_a_limit_bounds_the_messages_under_way;
+            Everywhere "F" 1..=4 message_limits::f_permits_are_borrowed;
             Everywhere "F" 1..=4 message_limits::f_senders_that_give_up_keep_no_permit;
             Everywhere "F" 1..=3 message_limits::f_limits_are_dropped;
             Everywhere "F" 2..=4 message_limits::f_no_more_is_released_than_senders_have;

@@ -24,7 +24,7 @@ fn the_list_names_every_case_in_100_columns() {
                incast flood get atomic post chain handler bandwidth_put \
                bandwidth_job bandwidth_own bandwidth_stream shared_copy barrier bcast reduce allreduce gather \
                allgather alltoall scatter reduce_scatter nonblocking persistent single_driver fuzzy \
-               fuzzy_hidden queue_contention overlap_copy thirdparty overlap_coll startup idle death memory";
+               fuzzy_hidden queue_contention overlap_copy thirdparty overlap_coll startup idle death footprint";
     assert_eq!(names.join(" "), all);
     assert!(ended.out.lines().all(|line| line.len() <= 100));
 }
@@ -38,13 +38,13 @@ fn misuse_is_reported_with_the_nearest_right_word() {
         (&["queue_contention", "--ranks", "3"][..], "collective"),
         (&["overlap_coll", "--ranks", "3"][..], "collective"),
         (&["barrier", "--sizes", "8"][..], "bandwidths"),
-        (&["memory", "--ranks", "0"][..], "1 to 4096"),
+        (&["footprint", "--ranks", "0"][..], "1 to 4096"),
         (&["barrier", "--ranks", "4,1"][..], "two ranks"),
-        (&["memory", "--sizes", "64K"][..], "bandwidths"),
+        (&["footprint", "--sizes", "64K"][..], "bandwidths"),
         (&["put", "--against", "ucx"][..], "handlers"),
         (&["message", "--against", "mpi"][..], "openmpi"),
         (&["limit", "--sizes", "7"][..], "multiple of 8"),
-        (&["memory", "--plot", "a.svg"][..], "latencies"),
+        (&["footprint", "--plot", "a.svg"][..], "latencies"),
     ] {
         let ended = bench(args).expect(2);
         assert!(ended.err.contains(right), "{args:?}: {}", ended.err);
@@ -55,7 +55,7 @@ fn misuse_is_reported_with_the_nearest_right_word() {
 #[test]
 fn a_file_that_cannot_be_written_is_reported_before_anything_is_measured() {
     for file in ["/dev/full", "/nowhere/figures.json"] {
-        let ended = bench(&["memory", "--json", file]).expect(2);
+        let ended = bench(&["footprint", "--json", file]).expect(2);
         assert!(ended.err.contains(file) && ended.err.contains("cannot be written"), "{}", ended.err);
         assert_eq!(ended.out, "");
     }
@@ -65,7 +65,7 @@ fn a_file_that_cannot_be_written_is_reported_before_anything_is_measured() {
 fn memory_is_what_the_formula_says_and_json_has_a_row_for_each_step() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("memory.json");
-    let ended = bench(&["memory", "--ranks", "3", "--json", file.to_str().unwrap()]).expect(0);
+    let ended = bench(&["footprint", "--ranks", "3", "--json", file.to_str().unwrap()]).expect(0);
     assert!(!ended.out.contains("missed") && ended.out.contains("met"), "{}", ended.out);
     assert!(ended.out.lines().all(|line| line.chars().count() <= 100));
     let rows = std::fs::read_to_string(&file).unwrap();
@@ -74,7 +74,7 @@ fn memory_is_what_the_formula_says_and_json_has_a_row_for_each_step() {
     for row in rows {
         assert_eq!(
             (&row["case"], &row["library"], &row["ranks"]),
-            (&json!("memory"), &json!("tasuki"), &json!(3))
+            (&json!("footprint"), &json!("tasuki"), &json!(3))
         );
         assert_eq!((&row["metric"], &row["unit"]), (&json!("bytes"), &json!("B")));
         let each = row["variant"] == "messages_each";
@@ -173,7 +173,7 @@ fn a_run_that_is_ended_keeps_its_rows() {
         std::fs::write(&file, "what an earlier run wrote\n").unwrap();
         let mut command = Command::new(TASUKI);
         // After the memory of four ranks, that of very many, which takes long.
-        command.args(["bench", "memory", "--ranks", "3,200", "--json"]).arg(&file).stdin(Stdio::null());
+        command.args(["bench", "footprint", "--ranks", "3,200", "--json"]).arg(&file).stdin(Stdio::null());
         let mut running = Running::start(command);
         let rows = || std::fs::read_to_string(&file).unwrap();
         let begun = std::time::Instant::now();

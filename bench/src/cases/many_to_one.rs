@@ -25,66 +25,65 @@ const NAP: Duration = Duration::from_millis(200);
 const RECEIVER: Rank = Rank(0);
 const SLOT: Slot = Slot(0);
 
-/// Messages a second, and the rate of the slowest sender divided by the mean of all, through a receive queue and by
-/// `send_any`. The better way counts.
+/// Messages a second, the rate of the slowest sender divided by the mean of all, and by how many bytes the receiver's
+/// memory grew, through a receive queue and by `send_any`. The better way counts; the growth is that of both.
 pub(crate) fn incast<'j>(s: &Setup<'j>) -> Figures<'j> {
-    let mut figures = Vec::new();
+    let (mut figures, grown) = (Vec::new(), growth());
     for way in ["queue", "any"] {
         let flow = Flow::new(s, way)?;
         let count = s.effort.times(MESSAGES);
-        figures.extend(flow_figures(
-            flow,
-            way,
-            "slowest_share",
-            |flow| flow.slowest_share,
-            move |flow| {
-                flow.warm_up(count)?;
-                flow.measure(flow.affordable(count)?, Duration::ZERO)
-            },
-        ));
+        let measure = move |flow: &mut Flow<'j>| {
+            flow.warm_up(count)?;
+            flow.measure(flow.affordable(count)?, Duration::ZERO)
+        };
+        figures.extend(flow_figures(flow, way, grown, measure));
     }
     Ok(figures)
 }
 
-/// Messages a second from when the receiver wakes, and by how many bytes its memory grew from before the queue was
-/// made until the last message was there.
+/// Messages a second from when the receiver wakes, the rate of the slowest sender divided by the mean of all, and by
+/// how many bytes the receiver's memory grew from before the queue was made until the last message was there.
 pub(crate) fn flood<'j>(s: &Setup<'j>) -> Figures<'j> {
-    reset_peak_memory();
-    let before = peak_memory();
-    let flow = Flow::new(s, "queue")?;
+    let (grown, flow) = (growth(), Flow::new(s, "queue")?);
     let senders = s.job.size() as u64 - 1;
     let few = ((s.effort.times(MESSAGES) / senders).max(1), NAP);
     let (count, nap) = if s.effort.is_long { LONG_FLOOD } else { few };
-    let growth = move |_: &Flow<'j>| peak_memory().saturating_sub(before).max(1) as f64;
-    let figures =
-        flow_figures(flow, "queue", "receiver_growth_bytes", growth, move |flow| flow.measure(count, nap));
-    Ok(figures.into())
+    Ok(flow_figures(flow, "queue", grown, move |flow| flow.measure(count, nap)).into())
 }
 
-/// Two figures of the same repetitions: messages a second, which makes them, and another, which is what the last one
-/// left.
+/// Returns a function that tells by how many bytes the memory of this process has grown at most since now.
+fn growth() -> impl Fn() -> f64 + Copy {
+    reset_peak_memory();
+    let before = peak_memory();
+    move || peak_memory().saturating_sub(before).max(1) as f64
+}
+
+/// Three figures of the same repetitions: messages a second, which makes them, and what the last one left.
 fn flow_figures<'j>(
     flow: Flow<'j>,
     way: &'static str,
-    variant: &str,
-    mut other: impl FnMut(&Flow<'j>) -> f64 + 'j,
+    grown: impl Fn() -> f64 + 'j,
     measure: impl FnMut(&mut Flow<'j>) -> tasuki::Result<()> + 'j,
-) -> [Figure<'j>; 2] {
-    let first = Rc::new(RefCell::new((flow, measure)));
-    let second = first.clone();
-    let rate = figure("", move || {
-        let (flow, measure) = &mut *first.borrow_mut();
+) -> [Figure<'j>; 3] {
+    let flow = Rc::new(RefCell::new((flow, measure)));
+    let of_last = |value: Rc<dyn Fn(&Flow<'j>) -> f64 + 'j>| {
+        let flow = flow.clone();
+        move || {
+            let (flow, measure) = &mut *flow.borrow_mut();
+            if flow.messages_per_s == 0.0 {
+                measure(flow)?; // there was no repetition before
+            }
+            Ok(value(flow))
+        }
+    };
+    let (share, grown) = (of_last(Rc::new(|flow| flow.slowest_share)), of_last(Rc::new(move |_| grown())));
+    let rate = move || {
+        let (flow, measure) = &mut *flow.borrow_mut();
         measure(flow)?;
         Ok(flow.messages_per_s)
-    });
-    let other = figure(variant, move || {
-        let (flow, measure) = &mut *second.borrow_mut();
-        if flow.messages_per_s == 0.0 {
-            measure(flow)?; // there was no repetition before
-        }
-        Ok(other(flow))
-    });
-    [Figure { way, ..rate }, Figure { way, ..other }]
+    };
+    [figure("", rate), figure("slowest_share", share), figure("receiver_growth_bytes", grown)]
+        .map(|figure| Figure { way, ..figure })
 }
 
 /// What messages go through.

@@ -96,7 +96,7 @@ impl Library {
             // Sends by the call that returns when the value may be overwritten.
             "rate" | "channel" => &[None, Some("send")],
             // Receives that are begun before their messages come, 64 at a time.
-            "incast" | "incast_share" | "flood" | "flood_growth" => &[None, Some("window")],
+            name if name.starts_with("incast") || name.starts_with("flood") => &[None, Some("window")],
             // Tests for completion, also between pieces of work, instead of one wait after the work.
             "fuzzy" | "fuzzy_hidden" => &[None, Some("test")],
             // Receives by the call that returns with the message. UCX has none.

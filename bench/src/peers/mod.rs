@@ -224,7 +224,7 @@ impl Opponents {
             });
             match tried {
                 Ok((figure, opponent)) => {
-                    let is_rate = part.case.metric.is_rate() && part.name != "flood_growth";
+                    let is_rate = part.case.metric.is_rate() && !part.name.ends_with("_growth");
                     let is_better = |than: f64| if is_rate { figure > than } else { figure < than };
                     if best.as_ref().is_none_or(|(than, ..)| is_better(*than)) {
                         best = Some((figure, opponent, setting));

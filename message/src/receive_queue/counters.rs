@@ -6,6 +6,7 @@
 //! | 64-71 | tickets consumed |
 //! | 72-79 | the key of the queue; 0 if the place is free, 1 if the queue was dropped |
 //! | 80-87 | how many senders have it open |
+//! | 88-95 | of a message limit: the address of the counters of its next share; 0 in the last one |
 //!
 //! A sender adds itself to the senders before it compares the key. The owner that drops the queue changes the key
 //! before it reads the number of senders, and frees nothing while there are any. So a sender that has found the right
@@ -30,6 +31,7 @@ const DRAWN: u64 = 0;
 const CONSUMED: u64 = 64;
 const KEY: u64 = 72;
 const SENDERS: u64 = 80;
+const NEXT: u64 = 88;
 
 const FREE: u64 = 0;
 const DROPPED: u64 = 1;
@@ -104,6 +106,18 @@ impl Counters<'_> {
         self.worker.atomic(self.at.add(KEY), atomic8(AtomicKind::Swap, FREE)).map(drop)
     }
 
+    /// Sets the counters of the next share, before anybody knows this one.
+    pub(crate) fn set_next(&self, next: Option<GlobalAddress>) -> Result<()> {
+        let bits = next.map_or(0, |next| next.bits());
+        self.worker.atomic(self.at.add(NEXT), atomic8(AtomicKind::Swap, bits)).map(drop)
+    }
+
+    /// Returns the counters of the next share.
+    pub(crate) fn next(&self) -> Result<Option<GlobalAddress>> {
+        let bits = self.read(NEXT)?;
+        Ok((bits != 0).then(|| GlobalAddress::from_bits(bits)))
+    }
+
     /// The address of the number of tickets consumed.
     pub(crate) fn consumed_at(&self) -> GlobalAddress {
         self.at.add(CONSUMED)
@@ -114,8 +128,8 @@ impl TicketMemory for Counters<'_> {
     type Error = Error;
 
     #[inline]
-    fn draw(&self) -> Result<u64> {
-        self.add(DRAWN, 1)
+    fn draw(&self, count: u64) -> Result<u64> {
+        self.add(DRAWN, count)
     }
 
     #[inline]

@@ -27,7 +27,7 @@ const _: () = assert!(UNIT_BUFFERS <= LINES as u64);
 /// Largest number of buffers of a queue.
 const SLOTS_MAX: u64 = 1 << 16;
 /// Largest number of shares.
-const SHARES_MAX: usize = 64;
+pub(crate) const SHARES_MAX: usize = 64;
 
 /// Names a receive queue, so that senders find it. Plain data, which may be sent to any rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Pod, Zeroable)]

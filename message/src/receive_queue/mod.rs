@@ -23,8 +23,11 @@
 //!    message that nobody has read.
 //!
 //! The messages of one sender are received in the order in which it sends them, also where lines arrive in another
-//! order: each line says how many tickets ago its sender drew the last one. Nothing is promised across senders. Both
-//! counters may lie on another rank than the receiver.
+//! order: each line says how many tickets ago its sender drew the last one. Nothing is promised across senders.
+//!
+//! The buffers may be divided into shares, each with two counters of its own, which may lie on another rank than the
+//! receiver. A sender uses the share of its part of the job. If that is full, it borrows from another one when all its
+//! earlier messages were consumed, and stays there. A sender of several messages draws their tickets by one addition.
 //!
 //! Two questions that the paper leaves open are answered so:
 //!

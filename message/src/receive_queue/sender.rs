@@ -28,17 +28,15 @@ pub(crate) struct QueueAccess {
 }
 
 impl QueueAccess {
-    /// Opens a queue of that description.
+    /// Opens the share of that number of a queue.
     fn open(
         (worker, progress): (&Arc<Worker>, &Arc<ProgressEngine>),
         receiver: Rank,
-        description: Description,
+        (description, share): (Description, usize),
         is_any_source: bool,
     ) -> Result<QueueAccess> {
         let lines = description.open_lines(worker)?;
-        // Neighbouring ranks use the same share, so that it can lie near them.
-        let place = worker.rank().index() * description.shares.len() / worker.size();
-        let share = description.shares[place];
+        let share = description.shares[share];
         if !is_any_source {
             share.counters(worker).open(description.key, receiver)?;
         } // else the queue lives as long as the receiver
@@ -91,6 +89,14 @@ impl QueueAccess {
         consumed.is_some_and(|consumed| SenderTickets::new(self.share.slots, consumed).is_free(ticket))
     }
 
+    /// Reads the counters of a share. Returns how many of its buffers are free, and the number of tickets consumed.
+    fn look_at(&self, share: &QueueShare) -> Result<(u64, u64)> {
+        let counters = share.counters(&self.worker);
+        let drawn = counters.drawn()?; // before `consumed`, which only grows
+        let consumed = counters.consumed()?;
+        Ok((share.slots.saturating_sub(drawn.wrapping_sub(consumed).cast_signed().max(0) as u64), consumed))
+    }
+
     /// Returns an error's cause if the queue was dropped.
     pub(crate) fn why_closed(&self) -> Result<Option<Cause>> {
         let is_closed = self.share.counters(&self.worker).is_closed(self.description.key)?;
@@ -118,9 +124,20 @@ pub(crate) struct MessageLabel {
 #[derive(Debug)]
 pub(crate) struct QueueWriter {
     access: Arc<QueueAccess>,
+    /// The number of the share.
+    share: usize,
     tickets: SenderTickets,
-    /// The last ticket that it drew.
+    /// The last ticket that it has used.
     last: Option<u64>,
+    /// The first of the tickets that were drawn together and not used yet, and their number.
+    reserved: (u64, u64),
+    /// How many other shares it has looked at since the last ticket found no room. None: there was room.
+    looked_elsewhere: Option<usize>,
+}
+
+/// Returns the share that a rank uses first. Neighbouring ranks use the same one, so that it can lie near them.
+pub(crate) fn own_share(worker: &Worker, shares: usize) -> usize {
+    worker.rank().index() * shares / worker.size()
 }
 
 impl QueueWriter {
@@ -132,9 +149,41 @@ impl QueueWriter {
         description: Description,
         is_any_source: bool,
     ) -> Result<QueueWriter> {
-        let access = QueueAccess::open((worker, progress), receiver, description, is_any_source)?;
-        let tickets = SenderTickets::new(access.share.slots, access.share.counters(worker).consumed()?);
-        Ok(QueueWriter { access: Arc::new(access), tickets, last: None })
+        let share = own_share(worker, description.shares.len());
+        QueueWriter::open_share((worker, progress), receiver, (description, share), is_any_source)
+    }
+
+    fn open_share(
+        of: (&Arc<Worker>, &Arc<ProgressEngine>),
+        receiver: Rank,
+        (description, share): (Description, usize),
+        is_any_source: bool,
+    ) -> Result<QueueWriter> {
+        let access = Arc::new(QueueAccess::open(of, receiver, (description, share), is_any_source)?);
+        let tickets = SenderTickets::new(access.share.slots, access.share.counters(of.0).consumed()?);
+        Ok(QueueWriter { access, share, tickets, last: None, reserved: (0, 0), looked_elsewhere: None })
+    }
+
+    /// Goes to another share that has room if the last ticket found none, the share is full still, and all messages of
+    /// this sender in it were consumed, so that none can be overtaken. Looks at one other share in each call, so that a
+    /// crowd of senders does not read all counters each time.
+    #[cold]
+    fn borrow(&mut self, progress: &Arc<ProgressEngine>) -> Result<()> {
+        let looked = self.looked_elsewhere.unwrap_or(0);
+        let (access, shares) = (self.access.clone(), &self.access.description.shares);
+        let (free, consumed) = access.look_at(&access.share)?;
+        let is_last_consumed = self.last.is_none_or(|last| consumed.wrapping_sub(last).cast_signed() > 0);
+        if free > 0 {
+            self.looked_elsewhere = None;
+        } else if is_last_consumed {
+            let other = (self.share + 1 + looked % (shares.len() - 1)) % shares.len();
+            self.looked_elsewhere = Some(looked + 1);
+            if access.look_at(&shares[other])?.0 > 0 {
+                let place = (access.description.clone(), other);
+                *self = QueueWriter::open_share((&access.worker, progress), access.receiver, place, false)?;
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn access(&self) -> &Arc<QueueAccess> {
@@ -146,8 +195,17 @@ impl QueueWriter {
     pub(crate) fn draw(&mut self, label: MessageLabel) -> Result<(DrawnMessage, bool)> {
         let access = &*self.access;
         let counters = access.share.counters(&access.worker);
-        let ticket = counters.draw()?;
+        let ticket = match self.reserved {
+            (_, 0) => counters.draw(1)?,
+            (ticket, count) => {
+                self.reserved = (ticket.wrapping_add(1), count - 1);
+                ticket
+            }
+        };
         let has_room = self.tickets.has_room(&counters, ticket)?;
+        if !has_room && access.description.shares.len() > 1 {
+            self.looked_elsewhere.get_or_insert(0);
+        }
         let before = self.last.replace(ticket).map_or(0, |last| ticket.wrapping_sub(last));
         let before = if before < access.share.slots { before as u16 } else { 0 };
         let message = DrawnMessage { ticket, label, before, tickets: self.tickets, is_in_area: false };
@@ -254,12 +312,68 @@ impl ReceiveQueueSender {
         self.address
     }
 
+    /// The number of the share whose buffers it uses.
+    pub fn share(&self) -> usize {
+        self.writer.share
+    }
+
     /// Sends a message of that kind. Returns when its bytes may be used again: if they fit in a buffer of the queue,
     /// when there is one and they are written there, otherwise when the receiver has fetched them. After an error the
     /// message was not sent.
     #[inline]
     pub fn send(&mut self, bytes: &[u8], kind: ValueKind, slot: u32) -> Result<()> {
+        if self.writer.looked_elsewhere.is_some() {
+            self.writer.borrow(&self.progress)?;
+        }
+        self.send_in_share(bytes, kind, slot)
+    }
+
+    #[inline]
+    fn send_in_share(&mut self, bytes: &[u8], kind: ValueKind, slot: u32) -> Result<()> {
         let (access, label) = (self.writer.access.clone(), MessageLabel { slot, kind, context: 0 });
         send(&access, &self.progress, bytes, slot, || self.writer.draw(label), &|| ())
+    }
+
+    /// Sends messages one after the other. One atomic operation draws the tickets of as many as a share has buffers.
+    /// After an error returns how many were sent, too.
+    pub fn send_many<'b>(
+        &mut self,
+        messages: impl ExactSizeIterator<Item = &'b [u8]>,
+        kind: ValueKind,
+        slot: u32,
+    ) -> Result<(), (usize, Error)> {
+        let count = messages.len();
+        for (sent, bytes) in messages.enumerate() {
+            let drawn = match self.writer.reserved.1 {
+                0 => self.reserve((count - sent) as u64),
+                _ => Ok(()),
+            };
+            if let Err(error) = drawn.and_then(|()| self.send_in_share(bytes, kind, slot)) {
+                self.give_up_reserved(MessageLabel { slot, kind, context: 0 });
+                return Err((sent, error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Draws the tickets of the next messages, of so many or of as many as a share has buffers, by one atomic operation.
+    fn reserve(&mut self, messages: u64) -> Result<()> {
+        let writer = &mut self.writer;
+        if writer.looked_elsewhere.is_some() {
+            writer.borrow(&self.progress)?;
+        }
+        let (share, worker) = (&writer.access.share, &writer.access.worker);
+        let count = messages.min(share.slots);
+        writer.reserved = (share.counters(worker).draw(count)?, count);
+        Ok(())
+    }
+
+    /// Lets the receiver know that no messages come for the tickets that were drawn for them.
+    #[cold]
+    fn give_up_reserved(&mut self, label: MessageLabel) {
+        while self.writer.reserved.1 > 0 {
+            let Ok((message, _)) = self.writer.draw(label) else { return }; // the job is over
+            self.writer.access.defer(&self.progress, message, DeferredContent::Void);
+        }
     }
 }

@@ -9,8 +9,8 @@ use tasuki_core::base::planted;
 pub(crate) trait TicketMemory {
     type Error;
 
-    /// Adds 1 to the number of tickets drawn. Returns the old value.
-    fn draw(&self) -> Result<u64, Self::Error>;
+    /// Adds to the number of tickets drawn. Returns the old value, the first ticket of as many.
+    fn draw(&self, count: u64) -> Result<u64, Self::Error>;
 
     /// Reads the number of tickets consumed.
     fn consumed(&self) -> Result<u64, Self::Error>;
@@ -148,8 +148,8 @@ mod tests {
     impl TicketMemory for Counters {
         type Error = Infallible;
 
-        fn draw(&self) -> Result<u64, Infallible> {
-            Ok(self.0.replace(self.0.get().wrapping_add(1)))
+        fn draw(&self, count: u64) -> Result<u64, Infallible> {
+            Ok(self.0.replace(self.0.get().wrapping_add(count)))
         }
 
         fn consumed(&self) -> Result<u64, Infallible> {
@@ -168,12 +168,12 @@ mod tests {
         let (mut sender, mut receiver) =
             (SenderTickets::new(slots, first), ReceiverTickets::new(slots, first));
         let mut buffers = vec![None; slots as usize];
-        let (mut ticket, mut got) = (counters.draw().expect("infallible"), 0);
+        let (mut ticket, mut got) = (counters.draw(1).expect("infallible"), 0);
         while got < messages {
             while sender.has_room(&counters, ticket).expect("infallible") {
                 let buffer = &mut buffers[(ticket % slots) as usize];
                 assert_eq!(buffer.replace(ticket), None, "a message was overwritten");
-                ticket = counters.draw().expect("infallible");
+                ticket = counters.draw(1).expect("infallible");
             }
             let there: Vec<u64> =
                 receiver.open().filter(|&open| buffers[(open % slots) as usize] == Some(open)).collect();

@@ -1,6 +1,6 @@
 //! Message limits: at most so many messages under way to a rank, whichever way they go.
 
-use crate::{Job, Result};
+use crate::{Job, Rank, Result};
 use std::fmt;
 
 pub use tasuki_message::MessageLimitAddress;
@@ -117,7 +117,32 @@ impl Job {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn message_limit(&self, messages: usize) -> Result<MessageLimit> {
-        let inner = self.world().messages().message_limit(messages as u64);
+        self.message_limit_with(messages, &[self.rank()])
+    }
+
+    /// Like [`Job::message_limit`], with counters on other ranks: the permits are divided evenly into as many shares as
+    /// there are `counters`, each with counters on that rank. So the atomic operations of many senders do not all go to
+    /// the receiver. Each rank asks the share of its part of the job first (as senders of
+    /// [`receive_queue_with`](Job::receive_queue_with) do), and borrows from the others if that has no permit.
+    ///
+    /// Errors: those of [`Job::message_limit`]; there are 0 or more than 64 shares, or fewer messages than shares; one
+    /// of the ranks has the counters of 128 shares. The most permits that can be drawn together are those of a share.
+    ///
+    /// ```
+    /// tasuki::local(4, |job| {
+    ///     let limit = job.message_limit_with(6, &job.spread_ranks(2))?; // three on each of two other ranks
+    ///     let mut permits = job.open_message_limit(limit.address())?;
+    ///     permits.acquire_many(3)?;
+    ///     permits.acquire_many(3)?; // borrowed from the other share
+    ///     assert!(!permits.try_acquire()?);
+    ///     assert!(permits.acquire_many(4).is_err()); // no share ever has so many
+    ///     limit.release(6)?;
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn message_limit_with(&self, messages: usize, counters: &[Rank]) -> Result<MessageLimit> {
+        let inner = self.world().messages().message_limit(messages, counters);
         let call = || format!("message_limit({messages})");
         Ok(MessageLimit {
             job: self.clone(),
@@ -245,7 +270,7 @@ impl MessagePermits {
 
     /// Gets permits for `count` messages, which are drawn by one atomic operation. Waits until it has all.
     ///
-    /// Errors: those of [`acquire`](MessagePermits::acquire); the limit is less.
+    /// Errors: those of [`acquire`](MessagePermits::acquire); the limit is less, or its largest share.
     ///
     /// ```
     /// use std::time::Duration;

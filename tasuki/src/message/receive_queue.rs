@@ -120,7 +120,11 @@ impl Job {
 
     /// Like [`Job::receive_queue`], with the counters of the queue on other ranks: the slots are divided into as many
     /// shares as there are `counters`, each with counters on that rank. Ranks are divided among the shares in their
-    /// order. So the atomic operations of many senders do not all go to the receiver.
+    /// order, so that neighbours have the same one; [`spread_ranks`](Job::spread_ranks) chooses counters near them. So
+    /// the atomic operations of many senders do not all go to the receiver.
+    ///
+    /// A sender whose share was full borrows a slot of another share for its next message, if the receiver has taken
+    /// all its earlier ones, which it must not overtake.
     ///
     /// Errors: those of [`Job::receive_queue`]; there are 0 or more than 64 shares, or fewer slots than shares; one of
     /// the ranks has the counters of 128 shares.
@@ -148,6 +152,35 @@ impl Job {
     ) -> Result<ReceiveQueue> {
         let (counters, first_ticket) = (counters.to_vec(), 0);
         self.receive_queue_of(&ReceiveQueueOptions { slots, bytes_per_slot, counters, first_ticket })
+    }
+
+    /// Ranks in the middle of `count` equal parts of the job, to be `counters` of
+    /// [`receive_queue_with`](Job::receive_queue_with) and [`message_limit_with`](Job::message_limit_with): each part is
+    /// near its own. None of them is this rank, if its part has others. Fewer than `count` if the job has fewer ranks.
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// tasuki::local(9, |job| {
+    ///     if job.rank() == 4 {
+    ///         assert_eq!(job.spread_ranks(3), [Rank(1), Rank(5), Rank(7)]);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn spread_ranks(&self, count: usize) -> Vec<Rank> {
+        let (size, count) = (self.size(), count.min(self.size()));
+        // Rank r belongs to part r * count / size.
+        let first_of = |part: usize| (part * size).div_ceil(count);
+        let middle_of = |part: usize| {
+            let (first, end) = (first_of(part), first_of(part + 1));
+            match first + (end - first) / 2 {
+                middle if self.rank() != middle => middle,
+                middle if middle + 1 < end => middle + 1,
+                middle => middle.saturating_sub(1).max(first),
+            }
+        };
+        (0..count).map(|part| Rank(middle_of(part))).collect()
     }
 
     /// For tests: a queue whose tickets begin with another number.
@@ -387,6 +420,21 @@ impl ReceiveQueueSender {
         self.inner.address()
     }
 
+    /// For tests: the number of the share whose slots it uses.
+    ///
+    /// ```
+    /// tasuki::local(1, |job| {
+    ///     let inbox = job.receive_queue(8, 64)?;
+    ///     assert_eq!(job.open_receive_queue(inbox.address())?.share(), 0); // there is one
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    #[doc(hidden)]
+    pub fn share(&self) -> usize {
+        self.inner.share()
+    }
+
     /// Sends values to the queue, with that slot.
     ///
     /// Returns when `values` may be reused: if they fit in a buffer of the queue, when one is free and they are in it,
@@ -421,14 +469,49 @@ impl ReceiveQueueSender {
         self.send_bytes(bytemuck::cast_slice(values.values()), ValueKind::of::<D::Value>(), slot)
     }
 
+    /// Sends messages one after the other, with that slot. The tickets of as many as a share of the queue has slots are
+    /// drawn by one atomic operation, so that many short messages cost one atomic operation together.
+    ///
+    /// Returns when all `messages` may be reused, as [`send`](ReceiveQueueSender::send) does. Errors: those of `send`,
+    /// with the number of messages that were sent: those before it, in their order. Cost: a write for each message, and
+    /// an atomic operation for as many as a share has slots.
+    ///
+    /// ```
+    /// use tasuki::Slot;
+    /// tasuki::local(1, |job| {
+    ///     let mut inbox = job.receive_queue(4, 64)?;
+    ///     let mut to = job.open_receive_queue(inbox.address())?;
+    ///     to.send_many(&[&[1, 2][..], &[], &[3]], Slot(7))?;
+    ///     for expected in [&[1, 2][..], &[], &[3]] {
+    ///         assert_eq!(inbox.recv_vec::<i32>(Slot(7))?.0, expected);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn send_many<T: Pod>(&mut self, messages: &[&[T]], slot: Slot) -> Result<()> {
+        let _limit = self.job.limited();
+        self.check_slot(slot)?;
+        let all = messages.iter().map(|&values| bytemuck::cast_slice(values));
+        self.inner.send_many(all, ValueKind::of::<T>(), slot.word()).map_err(|(sent, error)| {
+            error.in_outer_call(format!("send_many({sent} of {} messages were sent)", messages.len()))
+        })
+    }
+
+    fn check_slot(&self, slot: Slot) -> Result<()> {
+        match slot.word() >= tasuki_message::Context::NO_SLOT {
+            true => {
+                Err(self
+                    .fault(Cause::Argument("a message needs a slot of 0 to 4,294,967,293".into()), "send"))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Sends the bytes of values of that kind.
     pub(crate) fn send_bytes(&mut self, bytes: &[u8], kind: ValueKind, slot: Slot) -> Result<()> {
         let _limit = self.job.limited();
-        if slot.word() >= tasuki_message::Context::NO_SLOT {
-            return Err(
-                self.fault(Cause::Argument("a message needs a slot of 0 to 4,294,967,293".into()), "send")
-            );
-        }
+        self.check_slot(slot)?;
         self.inner.send(bytes, kind, slot.word())
     }
 

@@ -23,9 +23,15 @@ fn on_first(job: &Job, messages: usize) -> Result<Option<MessageLimit>> {
 
 /// No more messages than the limit are under way, counted in the receiver's memory; and all come.
 pub fn f_a_limit_bounds_the_messages_under_way(job: &Job) -> Result<()> {
-    const LIMIT: usize = 3; // no power of two
+    bounded(job, &[FIRST])?;
+    bounded(job, &job.spread_ranks(2))
+}
+
+fn bounded(job: &Job, homes: &[Rank]) -> Result<()> {
+    const LIMIT: usize = 5; // no power of two
     let (world, count) = (job.world(), effort(job, 60, 20));
-    let (under_way, limit) = (job.alloc::<u64>(1)?, on_first(job, LIMIT)?);
+    let limit = (job.rank() == FIRST).then(|| job.message_limit_with(LIMIT, homes)).transpose()?;
+    let under_way = job.alloc::<u64>(1)?;
     let counter = under_way.on(FIRST);
     let address = shared(job, &limit)?;
     if let Some(limit) = limit {
@@ -59,6 +65,44 @@ pub fn f_a_limit_bounds_the_messages_under_way(job: &Job) -> Result<()> {
         drop(permits);
         job.barrier()
     }
+}
+
+/// Permits of all shares are there for each rank, and no more than the limit; the receiver releases them to any share.
+pub fn f_permits_are_borrowed(job: &Job) -> Result<()> {
+    let homes: Vec<Rank> = job.ranks().rev().collect();
+    let limit =
+        (job.rank() == FIRST).then(|| job.message_limit_with(2 * job.size() + 1, &homes)).transpose()?;
+    let address = shared(job, &limit)?;
+    let mut permits = job.within(SHORT).open_message_limit(address)?;
+    for rank in job.ranks() {
+        if job.rank() == rank {
+            for _ in 0..2 * job.size() + 1 {
+                assert!(permits.try_acquire()?, "each rank gets all");
+            }
+            assert!(!permits.try_acquire()?);
+            assert!(permits.acquire().expect_err("none is released").is_timeout());
+            let error = permits.acquire_many(4).expect_err("the largest share has 3");
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
+        }
+        job.barrier()?;
+        if let Some(limit) = &limit {
+            limit.release(1)?;
+            limit.release(2 * job.size())?;
+            let error = limit.release(1).expect_err("all were released");
+            assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
+        }
+        job.barrier()?;
+    }
+    if job.rank() == FIRST {
+        for senseless in [&[][..], &[FIRST; 2], &[Rank(job.size())]] {
+            assert!(job.message_limit_with(1, senseless).is_err());
+        }
+        for _ in 0..200 {
+            drop(job.message_limit_with(5, &homes)?); // more than there are places
+        }
+    }
+    drop(permits);
+    job.barrier()
 }
 
 /// Calls that give up get no permit, hold up nobody, and let no more messages come than the limit says.

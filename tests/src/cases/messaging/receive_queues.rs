@@ -3,7 +3,7 @@
 use std::time::Duration;
 use tasuki::engine::Cause;
 use tasuki::message::{ReceiveQueue, ReceiveQueueAddress, ReceiveQueueSender};
-use tasuki::{ErrorKind, Job, Rank, Result, Slot};
+use tasuki::{ErrorKind, Job, Rank, Result, Slot, Sum};
 
 const SHORT: Duration = Duration::from_millis(5);
 
@@ -91,6 +91,82 @@ pub fn f5_counters_on_other_ranks(job: &Job) -> Result<()> {
     flood(job, on_first(job, || job.receive_queue_with(4, 64, &[last]))?, 40)?;
     let all: Vec<Rank> = job.ranks().collect();
     flood(job, on_first(job, || job.receive_queue_with(8, 64, &all))?, 40)
+}
+
+/// Senders that all belong to one share borrow slots of the other one, and their messages keep their order.
+pub fn f5_senders_borrow_slots(job: &Job) -> Result<()> {
+    const COUNT: u64 = 20;
+    let mut inbox = on_first(job, || job.receive_queue_with(2, 64, &job.spread_ranks(2)))?; // a slot in each share
+    let mut to = job.open_receive_queue(shared(job, &inbox)?)?;
+    let senders = job.size().div_ceil(2); // the ranks of the first share
+    let mut next = vec![0; senders];
+    // A sender borrows only if it found its share full, and is free to leave it when it is full again.
+    for round in 0.. {
+        let mine = if job.rank().0 < senders { COUNT } else { 0 };
+        if let Some(inbox) = &mut inbox {
+            for _ in 0..COUNT * (senders as u64 - 1) {
+                job.compute(Duration::from_micros(20)); // senders wait
+                let (got, received) = inbox.recv_vec::<u64>(Slot::ANY)?;
+                let number = std::mem::replace(&mut next[received.source.0], got[1] + 1);
+                assert_eq!(got, message(received.source, number, values_of(number)));
+            }
+        } else {
+            for number in round * COUNT..round * COUNT + mine {
+                to.send(&message(job.rank(), number, values_of(number)), Slot(0))?;
+            }
+        }
+        let borrowed = usize::from(job.rank().0 < senders && to.share() != 0);
+        if job.world().allreduce(&[borrowed], Sum)?[0] > 0 {
+            break;
+        }
+        assert!(round < 200, "no sender has borrowed a slot");
+    }
+    drop(to);
+    job.barrier()
+}
+
+/// Messages whose tickets were drawn together are received like others; those that are not sent after an error stop
+/// nobody.
+pub fn f_several_tickets_by_one_atomic(job: &Job) -> Result<()> {
+    let mut inbox = on_first(job, || job.receive_queue(4, 64))?;
+    let mut to = job.open_receive_queue(shared(job, &inbox)?)?;
+    let last = Rank(job.size() - 1);
+    let messages: Vec<Vec<u64>> = (0..if job.size() == 1 { 4 } else { 20 })
+        .map(|number| message(job.rank(), number, if job.size() == 1 { 3 } else { values_of(number) }))
+        .collect();
+    let parts: Vec<&[u64]> = messages.iter().map(|values| &values[..]).collect();
+    if job.rank() != 0 || job.size() == 1 {
+        to.send_many(&parts, Slot(3))?;
+        to.send_many::<u64>(&[], Slot(3))?;
+    }
+    if let Some(inbox) = &mut inbox {
+        let mut next = vec![0; job.size()];
+        for _ in 0..messages.len() * (job.size() - 1).max(1) {
+            let (got, received) = inbox.recv_vec::<u64>(Slot(3))?;
+            let number = std::mem::replace(&mut next[received.source.0], got[1] + 1);
+            assert_eq!(got, message(received.source, number, got.len()));
+        }
+        assert_eq!(inbox.try_recv_vec::<u64>(Slot::ANY)?, None);
+    }
+    job.barrier()?;
+    if job.rank() == last {
+        job.set_timeout(Some(SHORT));
+        let six = [[last.0 as u64, 1]; 6];
+        let error =
+            to.send_many(&six.each_ref().map(|two| &two[..]), Slot(3)).expect_err("there is room for 4");
+        assert!(error.is_timeout() && error.to_string().contains("4 of 6 messages were sent"), "{error}");
+        job.set_timeout(None);
+    }
+    job.barrier()?;
+    if let Some(inbox) = &mut inbox {
+        for _ in 0..4 {
+            assert_eq!(inbox.recv_vec::<u64>(Slot(3))?.0, [last.0 as u64, 1]);
+        }
+        job.open_receive_queue(inbox.address())?.send(&[0_u64, 5], Slot(3))?;
+        assert_eq!(inbox.recv_vec::<u64>(Slot(3))?.0, [0, 5], "the tickets of the others hold up nobody");
+    }
+    drop(to);
+    job.barrier()
 }
 
 /// A receive of a slot takes the oldest message with it, also behind others, and no buffer is used again before the

@@ -49,6 +49,12 @@ impl CallKind {
         CallKind { reduction: reduction_code(known), ..self }
     }
 
+    /// Returns the kind of a call whose values consist of so many elements each.
+    #[inline]
+    pub(crate) fn with_elements(self, elements: usize) -> CallKind {
+        CallKind { value_bytes: self.value_bytes * elements, ..self }
+    }
+
     /// Returns this kind as a word, without the root. None: the cache does not serve such calls. Calls with different
     /// number types, or different reductions, have separate entries, even if their steps are equal. So members that
     /// disagree about these wait for each other, and a wait finds the mismatch. Of other types the word has three bits;

@@ -466,6 +466,12 @@ impl Communicator {
         Limited { inner: &self.inner, _limit: self.limited() }
     }
 
+    /// The communicator inside, whose calls have no limit.
+    #[inline(always)]
+    pub(crate) fn inside(&self) -> &tasuki_collective::Communicator {
+        &self.inner
+    }
+
     pub(crate) fn start_helper(&self) {
         self.helper.upgrade().iter().for_each(|helper| helper.start());
     }

@@ -143,6 +143,9 @@ mod reduction;
 mod request;
 mod start;
 
+#[doc(hidden)]
+pub mod bindings;
+
 pub mod engine;
 pub mod onesided;
 pub mod prelude;

@@ -14,8 +14,9 @@ impl Communicator {
     /// Combines all members' values on this member, the root. `values` become the result.
     pub fn reduce_here<T: Pod>(&self, values: &mut [T], operation: BorrowedOperation<'_>) -> Result<()> {
         let root = self.rank();
-        let kind =
-            CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(operation.builtin());
+        let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len())
+            .combined(operation.builtin())
+            .with_elements(operation.elements_of_value::<T>());
         let call = || self.call(&kind);
         self.begin(&kind, &call)?.run(|| {
             if self.try_cached_reduction(&kind, values, operation, &call)? {
@@ -32,8 +33,9 @@ impl Communicator {
         operation: BorrowedOperation<'_>,
         root: Rank,
     ) -> Result<()> {
-        let kind =
-            CallKind::of::<T>(CollectiveKind::Reduce, root, values.len()).combined(operation.builtin());
+        let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len())
+            .combined(operation.builtin())
+            .with_elements(operation.elements_of_value::<T>());
         let call = || self.call(&kind);
         self.check_root(root, CallWord::of(&kind))?;
         self.begin(&kind, &call)?.run(|| {
@@ -46,8 +48,9 @@ impl Communicator {
 
     /// Combines all members' values. `values` become the result on every member.
     pub fn allreduce<T: Pod>(&self, values: &mut [T], operation: BorrowedOperation<'_>) -> Result<()> {
-        let kind =
-            CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len()).combined(operation.builtin());
+        let kind = CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len())
+            .combined(operation.builtin())
+            .with_elements(operation.elements_of_value::<T>());
         let call = || self.call(&kind);
         self.begin(&kind, &call)?.run(|| {
             if self.try_cached_reduction(&kind, values, operation, &call)? {
@@ -65,8 +68,9 @@ impl Communicator {
         operation: BorrowedOperation<'_>,
     ) -> Result<()> {
         let count = values.len() / self.size();
-        let kind =
-            CallKind::of::<T>(CollectiveKind::ReduceScatter, Rank(0), count).combined(operation.builtin());
+        let kind = CallKind::of::<T>(CollectiveKind::ReduceScatter, Rank(0), count)
+            .combined(operation.builtin())
+            .with_elements(operation.elements_of_value::<T>());
         let call = || self.call(&kind);
         self.check_room(values.len(), count, CallWord::of(&kind))?;
         self.check_block(block.len(), count, CallWord::of(&kind))?;
@@ -100,7 +104,9 @@ impl Communicator {
         values: &mut [T],
         operation: BorrowedOperation<'_>,
     ) -> Result<()> {
-        let kind = CallKind::of::<T>(collective, Rank(0), values.len()).combined(operation.builtin());
+        let kind = CallKind::of::<T>(collective, Rank(0), values.len())
+            .combined(operation.builtin())
+            .with_elements(operation.elements_of_value::<T>());
         let call = || self.call(&kind);
         self.begin(&kind, &call)?.run(|| {
             if self.try_cached_reduction(&kind, values, operation, &call)? {

@@ -34,12 +34,13 @@ pub(crate) async fn reduce_here<T: Pod>(
 ) -> Result<()> {
     let (me, size) = (peers.place(), peers.size());
     if are_shared(size, values) {
+        let elements = operation.elements_of_value::<T>();
         let own = combine_share(peers, values, operation).await?;
         for from in (0..size).filter(|&from| from != me) {
-            let range = share(from, size, values.len());
+            let range = share(from, size, values.len(), elements);
             peers.recv(bytemuck::cast_slice_mut(&mut values[range]), from).await?;
         }
-        let range = share(me, size, values.len());
+        let range = share(me, size, values.len(), elements);
         values[range].copy_from_slice(&own);
         return Ok(());
     }
@@ -90,12 +91,12 @@ pub(crate) async fn allreduce<T: Pod>(
         return combine_received(peers, values, operation).await;
     }
     if are_shared(size, values) {
+        let (count, elements) = (values.len(), operation.elements_of_value::<T>());
         let own = combine_share(peers, values, operation).await?;
-        let count = values.len();
-        values[share(me, size, count)].copy_from_slice(&own);
+        values[share(me, size, count, elements)].copy_from_slice(&own);
         for steps in 1..size {
             let (to, from) = (peers.after(steps), peers.before(steps));
-            let into = bytemuck::cast_slice_mut(&mut values[share(from, size, count)]);
+            let into = bytemuck::cast_slice_mut(&mut values[share(from, size, count, elements)]);
             peers.exchange(bytemuck::cast_slice(&own), to, into, from).await?;
         }
         return Ok(());
@@ -171,9 +172,10 @@ fn are_shared<T>(size: usize, values: &[T]) -> bool {
     size > 2 && size_of_val(values) >= size * SHARE_BYTES_MIN.max(size_of::<T>())
 }
 
-/// Returns the share of a member in `count` values.
-fn share(member: usize, size: usize, count: usize) -> Range<usize> {
-    let begin = |member: usize| (member as u128 * count as u128 / size as u128) as usize;
+/// Returns the share of a member in `count` elements, of which so many make a value.
+fn share(member: usize, size: usize, count: usize, elements: usize) -> Range<usize> {
+    let values = (count / elements) as u128;
+    let begin = |member: usize| (member as u128 * values / size as u128) as usize * elements;
     begin(member)..begin(member + 1)
 }
 
@@ -184,7 +186,8 @@ async fn combine_share<T: Pod>(
     operation: ReduceOperation<impl Deref<Target: Operator>>,
 ) -> Result<Vec<T>> {
     let (me, size) = (peers.place(), peers.size());
-    let shares = |member: usize| share(member, size, values.len());
+    let elements = operation.elements_of_value::<T>();
+    let shares = |member: usize| share(member, size, values.len(), elements);
     let count = shares(me).len();
     let mut parts = vec![T::zeroed(); count * size];
     parts[me * count..][..count].copy_from_slice(&values[shares(me)]);

@@ -10,6 +10,7 @@ mod simulated;
 
 pub(crate) use helper_thread::Helper;
 pub use local::{local, local_with};
+pub(crate) use process::run_from_environment;
 pub use process::{any_error, main, main_with};
 pub use processes::{Processes, processes};
 pub(crate) use rank_options::RankOptions;

@@ -71,6 +71,14 @@ pub fn main_with<E: Into<ProgramError>>(
     }
 }
 
+/// Runs `app` as the environment says, like [`main_with`], and returns its error. An error that was printed says so.
+pub(crate) fn run_from_environment(
+    handlers: &Handlers,
+    app: impl Fn(&Job) -> Result<()> + Sync,
+) -> Result<()> {
+    run(&Settings::from_environment()?, handlers, app)
+}
+
 /// Makes a program that returns any error fit for [`local`](crate::local()), [`sim`](crate::sim()) and their kin, whose
 /// programs return [`Result`](crate::Result).
 ///

@@ -24,6 +24,13 @@ pub fn pidfd(pid: u32, disabled: DisabledFeatures) -> Option<OwnedFd> {
     }
 }
 
+/// Lets `handler`, which must not unwind, be called when the process ends by `exit` or by a return from `main`. Returns
+/// false if there is no room for it.
+pub fn at_exit(handler: extern "C" fn()) -> bool {
+    // SAFETY: the function needs nothing but the time of the end of the process.
+    unsafe { libc::atexit(handler) == 0 }
+}
+
 /// Makes the kernel kill the process that `command` starts when the calling thread has ended, whatever ended it.
 pub fn end_with_this_thread(command: &mut Command) {
     let parent = std::process::id();

@@ -64,6 +64,16 @@ impl<P: Deref<Target: Operator>> ReduceOperation<P> {
         }
     }
 
+    /// Returns how many elements of type `T` make a value: more than 1 only if an operation of the program combines
+    /// values that are passed as their bytes.
+    #[inline]
+    pub fn elements_of_value<T>(&self) -> usize {
+        match self {
+            ReduceOperation::UserDefined(operator) => (operator.value_bytes() / size_of::<T>().max(1)).max(1),
+            ReduceOperation::Nothing | ReduceOperation::Builtin(_) => 1,
+        }
+    }
+
     /// Returns a text that is equal on all members whose plans may combine values with each other.
     pub fn text_for_comparison(&self) -> String {
         match self {

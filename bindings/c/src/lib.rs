@@ -1,0 +1,14 @@
+//! The interfaces of the papers for C and Fortran: `fmpl.h`. Built as `libtasuki.so`; `cargo xtask install` installs it.
+//!
+//! Thin: each function checks its arguments, makes the call of the library, and turns an error into a code. Nothing
+//! unwinds into C: a panic becomes the code of a bug.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`process_rank`] | starts and ends the rank of this process |
+//! | [`status`] | the codes of errors, and the text of the last one |
+//! | [`fmpl`] | the calls of `fmpl.h`, and the same as external symbols for Fortran |
+
+pub mod fmpl;
+mod process_rank;
+pub mod status;

@@ -4,6 +4,7 @@ use super::step::Step;
 
 mod asan;
 mod c_free;
+mod c_programs;
 mod cargo_commands;
 mod demo;
 mod dependency_count;
@@ -27,6 +28,7 @@ pub(super) const ALL: &[Step] = &[
     Step::slow("documentation", cargo_commands::documentation),
     Step::slow("no C compiler", c_free::run),
     Step::slow("examples", examples::run),
+    Step::slow("C programs", c_programs::run),
     Step::slow("demo", demo::run),
     Step::slow("mpiexec", mpiexec::run),
     Step::slow("loom models", loom::models),

@@ -7,8 +7,10 @@
 //! |---|---|
 //! | [`process_rank`] | starts and ends the rank of this process |
 //! | [`status`] | the codes of errors, and the text of the last one |
+//! | [`handles`] | what a program names by numbers |
 //! | [`fmpl`] | the calls of `fmpl.h`, and the same as external symbols for Fortran |
 
 pub mod fmpl;
-mod process_rank;
+pub mod handles;
+pub mod process_rank;
 pub mod status;

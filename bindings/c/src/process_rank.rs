@@ -33,12 +33,12 @@ fn running() -> std::sync::MutexGuard<'static, Option<Running>> {
 
 /// Returns the job, if this process has joined one.
 #[inline(always)]
-pub(crate) fn job() -> Option<&'static Job> {
+pub fn job() -> Option<&'static Job> {
     JOB.get()
 }
 
 /// Starts the rank unless it runs. Each success needs an [`end`].
-pub(crate) fn start() -> Result<&'static Job, Failure> {
+pub fn start() -> Result<&'static Job, Failure> {
     let mut running = running();
     if let (Some(running), Some(job)) = (&mut *running, job()) {
         running.users += 1;
@@ -79,7 +79,7 @@ pub(crate) fn start() -> Result<&'static Job, Failure> {
 }
 
 /// Ends one use of the rank; the last one leaves the job.
-pub(crate) fn end() -> Result<(), Failure> {
+pub fn end() -> Result<(), Failure> {
     let mut running = running();
     match &mut *running {
         None => Err(Failure::not_running("it was not initialised, or was finalised before")),

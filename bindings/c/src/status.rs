@@ -49,19 +49,19 @@ codes! {
 
 /// Why a call of C fails.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     code: c_int,
     text: String,
 }
 
 impl Failure {
     /// A wrong argument.
-    pub(crate) fn misuse(text: impl Into<String>) -> Failure {
+    pub fn misuse(text: impl Into<String>) -> Failure {
         Failure { code: ERR_MISUSE, text: text.into() }
     }
 
     /// A call before the library is initialised, or after it was finalised.
-    pub(crate) fn not_running(text: impl Into<String>) -> Failure {
+    pub fn not_running(text: impl Into<String>) -> Failure {
         Failure { code: ERR_INIT, text: text.into() }
     }
 }
@@ -90,7 +90,7 @@ thread_local! {
 
 /// Makes a call for C: returns the code of its error, and keeps the text. A panic becomes the code of a bug.
 #[inline(always)]
-pub(crate) fn code_of(name: &'static str, call: impl FnOnce() -> Result<(), Failure>) -> c_int {
+pub fn code_of(name: &'static str, call: impl FnOnce() -> Result<(), Failure>) -> c_int {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => SUCCESS,
         Ok(Err(failure)) => keep(name, failure),

@@ -1,18 +1,14 @@
 //! The table of communicators.
 //!
-//! A call finds its communicator in a copy that its thread keeps: one load tells whether the table has changed since, so
-//! no lock is taken on the way of a message.
-//!
 //! Unsafe: results go through pointers of C, which the caller vouches for.
 #![allow(unsafe_code)]
 
 use super::arguments::result;
 use super::messages::Pending;
+use crate::handles::{Handles, Last};
 use crate::process_rank;
 use crate::status::Failure;
-use std::cell::RefCell;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki::bindings::Context;
 use tasuki::{Communicator, Job};
@@ -43,28 +39,11 @@ impl Group {
     }
 }
 
-/// The communicators by their numbers. Empty before `fmpl_init` and after `fmpl_finalize`.
-static TABLE: Mutex<Vec<Option<Arc<Group>>>> = Mutex::new(Vec::new());
-/// Counts the changes of the table.
-static CHANGES: AtomicU64 = AtomicU64::new(1);
-
-fn table() -> MutexGuard<'static, Vec<Option<Arc<Group>>>> {
-    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn change(number: usize, group: Option<Arc<Group>>) -> Option<Arc<Group>> {
-    let mut table = table();
-    if table.len() <= number {
-        table.resize(number + 1, None);
-    }
-    let before = std::mem::replace(&mut table[number], group);
-    CHANGES.fetch_add(1, Ordering::Release);
-    before
-}
+/// None before `fmpl_init` and after `fmpl_finalize`.
+static GROUPS: Handles<Group> = Handles::new();
 
 thread_local! {
-    /// The communicator that this thread has used last, its number, and the changes before that.
-    static LAST: RefCell<Option<(u64, c_int, Arc<Group>)>> = const { RefCell::new(None) };
+    static LAST: Last<Group> = const { Last::new(None) };
 }
 
 /// Runs `call` with a communicator.
@@ -73,52 +52,43 @@ pub(super) fn with<R>(
     comm: c_int,
     call: impl FnOnce(&Arc<Group>) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    LAST.with_borrow_mut(|last| match last {
-        Some((changes, number, group)) if *number == comm && *changes == CHANGES.load(Ordering::Acquire) => {
-            call(group)
-        }
-        _ => call(&last.insert(found(comm)?).2),
+    GROUPS.with(&LAST, comm, |group| match group {
+        Some(group) => call(group),
+        None => Err(no_such_communicator(comm)),
     })
 }
 
 #[cold]
-fn found(comm: c_int) -> Result<(u64, c_int, Arc<Group>), Failure> {
-    let table = table();
-    if table.is_empty() {
-        return Err(Failure::not_running("fmpl_init was not called, or fmpl_finalize was"));
+fn no_such_communicator(comm: c_int) -> Failure {
+    match is_running() {
+        true => Failure::misuse(format!("comm is {comm}, which is no communicator")),
+        false => not_running(),
     }
-    let group = usize::try_from(comm).ok().and_then(|number| table.get(number)?.clone());
-    let group = group.ok_or_else(|| Failure::misuse(format!("comm is {comm}, which is no communicator")))?;
-    Ok((CHANGES.load(Ordering::Acquire), comm, group))
+}
+
+fn not_running() -> Failure {
+    Failure::not_running("fmpl_init was not called, or fmpl_finalize was")
 }
 
 pub(super) fn is_running() -> bool {
-    !table().is_empty()
+    !GROUPS.are_none()
 }
 
 pub(super) fn job() -> Result<&'static Job, Failure> {
-    let job = process_rank::job().filter(|_| is_running());
-    job.ok_or_else(|| Failure::not_running("fmpl_init was not called, or fmpl_finalize was"))
+    process_rank::job().filter(|_| is_running()).ok_or_else(not_running)
 }
 
-/// Makes the table.
+/// Makes the communicator of all ranks.
 pub(super) fn begin(job: &Job, slots: c_int) -> Result<(), Failure> {
-    let world = job.world();
     // The messages of FMPL are apart from those of the other interfaces.
     let split = tasuki::collective::Split::colour(0).slots(slots as usize);
-    change(0, Some(Group::new(world.split(split)?, slots)));
+    GROUPS.add(Group::new(job.world().split(split)?, slots));
     Ok(())
 }
 
-/// Empties the table.
+/// Drops all communicators.
 pub(super) fn end() -> Result<(), Failure> {
-    let groups = std::mem::take(&mut *table());
-    CHANGES.fetch_add(1, Ordering::Release);
-    LAST.with_borrow_mut(|last| *last = None);
-    if groups.is_empty() {
-        return Err(Failure::not_running("fmpl_init was not called, or fmpl_finalize was"));
-    }
-    Ok(())
+    if GROUPS.remove_all(&LAST).is_empty() { Err(not_running()) } else { Ok(()) }
 }
 
 calls! {
@@ -134,12 +104,7 @@ calls! {
         })?;
         *comm = match group {
             None => FMPL_COMM_NULL,
-            Some(group) => {
-                let free = table().iter().position(Option::is_none);
-                let number = free.unwrap_or_else(|| table().len());
-                change(number, Some(group));
-                number as c_int
-            }
+            Some(group) => GROUPS.add(group),
         };
         Ok(())
     }
@@ -172,8 +137,7 @@ calls! {
             let text = format!("{begun} messages of the communicator were begun and not waited for");
             return Err(Failure::misuse(text));
         }
-        LAST.with_borrow_mut(|last| *last = None);
-        drop(change(*comm as usize, None));
+        drop(GROUPS.remove(&LAST, *comm));
         *comm = FMPL_COMM_NULL;
         Ok(())
     }

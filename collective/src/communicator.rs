@@ -534,13 +534,6 @@ impl Communicator {
         self.begin_as(CallWord::of_name(name), CallSignature::of_name(name), call)
     }
 
-    /// Refuses a call because the communicator has failed before.
-    #[cold]
-    fn has_failed(&self, cause: Cause, call: &dyn Fn() -> String) -> Error {
-        self.channel.context().discard_unmatched_sends(); // no member will receive them
-        self.worker().fault(cause, call)
-    }
-
     /// Returns the words of all members, in a collective call of that name, which matches no other call.
     pub fn exchange_words(&self, name: &str, words: &[u64], call: &dyn Fn() -> String) -> Result<Vec<u64>> {
         let guard = self.begin_named(name, call)?;
@@ -555,8 +548,8 @@ impl Communicator {
         signature: CallSignature,
         call: &dyn Fn() -> String,
     ) -> Result<CallGuard<'_>> {
-        self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
-        self.monitor().check().map_err(|cause| self.has_failed(cause, call))?;
+        let check = self.worker().check().and_then(|()| self.monitor().check());
+        check.map_err(|cause| self.worker().fault(cause, call))?;
         if !self.current_call.one_call.is_none() {
             return Err(self.worker().fault(Cause::AnotherCall, call));
         }

@@ -1,8 +1,10 @@
 //! J: communicators that all members have dropped leave no memory behind.
 
+use crate::exchange::effort;
+use crate::expected_error::refused;
 use tasuki::collective::quiesce;
 use tasuki::engine::fabric;
-use tasuki::{Communicator, Job, Rank, Request, Result, Slot, Sum};
+use tasuki::{Communicator, ErrorKind, Job, Rank, Request, Result, Slot, Sum};
 
 /// Makes calls of every kind on a communicator: first calls and cached ones, nonblocking ones, messages, plans, and
 /// fuzzy barriers.
@@ -122,4 +124,22 @@ pub fn j_a_member_leaves_while_communicators_are_freed(job: &Job) -> Result<()> 
         assert_eq!(part.allreduce(&[turn], Sum)?, [turn * rest.size()]);
     }
     quiesce(&rest)
+}
+
+/// Requests of calls that have failed are dropped, and so is the communicator. The job ends without a word about their
+/// messages: no member would have received them.
+pub fn j_failed_calls_leave_no_message_behind(job: &Job) -> Result<()> {
+    for turn in 0..effort(job, 20, 2) {
+        let part = job.world().dup()?;
+        let (takes_part, size) = (part.rank().0 != 1, part.size());
+        let first = part.iallgather(vec![turn; 9])?;
+        job.barrier()?;
+        // These may be refused: another member may have noticed already that they differ.
+        let second = part.iallgather(vec![turn; if takes_part { 9 } else { 10 }]);
+        let long = part.ialltoall(vec![1_u8; size * if takes_part { 400_000 } else { 8 }]);
+        drop((first, second));
+        refused(job, part.barrier().and_then(|()| part.barrier()), ErrorKind::Disagreement, &[]);
+        drop((part, long));
+    }
+    job.barrier()
 }

@@ -67,6 +67,7 @@ fn seeds(name: &str) -> u64 {
         "j_communicators_are_dropped_at_different_times",
         "j_dropped_communicators_are_freed",
         "j_dropped_chunked_plans_complete_their_starts",
+        "j_failed_communicators_are_freed",
         "j_nonblocking_calls_mix_with_other_calls",
         "j_nonblocking_calls_of_every_kind",
         "j_repeated_calls_get_cached_schedules",

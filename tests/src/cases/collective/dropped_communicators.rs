@@ -3,6 +3,7 @@
 use crate::exchange::effort;
 use crate::expected_error::refused;
 use std::any::Any;
+use std::time::Duration;
 use tasuki::collective::quiesce;
 use tasuki::engine::fabric;
 use tasuki::schedule::{ALGORITHMS, CollectiveKind, Shape};
@@ -129,7 +130,9 @@ pub fn j_a_member_leaves_while_communicators_are_freed(job: &Job) -> Result<()> 
 }
 
 /// What members of a communicator may have begun when a call on it fails.
-const BEGUN: usize = 8;
+const BEGUN: usize = 9;
+/// The one of them whose operation panics.
+const PANICS: usize = 8;
 
 /// Begins something on a communicator that will never be complete, because one member does not take part. Returns what
 /// the program holds of it.
@@ -180,6 +183,14 @@ fn begin(part: &Communicator, which: usize) -> Result<Vec<Box<dyn Any>>> {
             }
             vec![Box::new(plan)]
         }
+        PANICS => {
+            let some = |a: u64, b: u64| if a + b > 1000 { panic!("on purpose") } else { a + b };
+            let mut plan = part.plan::<u64>((&flat(), some))?;
+            plan.input()?.fill(1000);
+            let started = plan.start();
+            assert!(started.and_then(|()| plan.wait()).is_err());
+            vec![Box::new(plan)]
+        }
         // A plan of the program's own schedule, which any rank may run.
         _ => {
             let mut plan = part.plan::<u64>((&flat(), Sum))?;
@@ -199,7 +210,8 @@ fn fail(job: &Job, part: &Communicator, which: usize) -> Result<()> {
     job.barrier()?; // all have begun it before a call fails
     let count = if part.rank().0 == 1 { 2 } else { 1 };
     let failed = part.allreduce(&vec![1_u64; count], Sum);
-    refused(job, failed.and_then(|_| part.barrier()), ErrorKind::Disagreement, &[]);
+    let kind = if which == PANICS { ErrorKind::Program } else { ErrorKind::Disagreement };
+    refused(job, failed.and_then(|_| part.barrier()), kind, &[]);
     drop(begun);
     Ok(())
 }
@@ -261,20 +273,26 @@ pub fn j_failed_communicators_are_freed(job: &Job) -> Result<()> {
 /// A service goes on with the communicator that it has recreated, again and again. What came before is freed when that
 /// one is recreated in turn. The world itself stays, and so does the last one that has failed.
 pub fn j_recreated_worlds_are_freed(job: &Job) -> Result<()> {
-    let turns = effort(job, 100, 6);
-    let (mut world, mut before) = (job.world().clone(), [0; 4]);
-    for turn in 0..turns {
-        fail(job, &world, turn % BEGUN)?;
-        world = world.recreate()?;
-        let parts = world.dup()?; // is freed with it
-        assert_eq!(parts.allreduce(&1_usize, Sum)?, job.size());
-        if turn == BEGUN.min(turns / 2) {
-            before = used(job);
+    let turns = effort(job, 100, 8);
+    let mut world = job.world().clone();
+    for splits in [false, true] {
+        let mut before = [0; 4];
+        for turn in 0..turns {
+            fail(job, &world, turn % BEGUN)?;
+            world = world.recreate()?;
+            assert_eq!(world.allreduce(&1_usize, Sum)?, job.size());
+            if splits {
+                let part = world.dup()?; // is freed with it
+                assert_eq!(part.allreduce(&1_usize, Sum)?, job.size());
+            }
+            if turn == BEGUN.min(turns / 2) {
+                before = used(job);
+            }
         }
+        let most = before.map(|one| 3 * one); // one more failed communicator may be left, with more
+        let after = used(job);
+        assert!(after.iter().zip(most).all(|(&after, most)| after <= most), "{splits}: {before:?} {after:?}");
     }
-    let most = before.map(|one| 3 * one); // one more failed communicator may be left, with more
-    let after = used(job);
-    assert!(after.iter().zip(most).all(|(&after, most)| after <= most), "{before:?} {after:?}");
     quiesce(&world)?;
     job.barrier()
 }
@@ -282,7 +300,7 @@ pub fn j_recreated_worlds_are_freed(job: &Job) -> Result<()> {
 /// Requests of calls that have failed are dropped, and so is the communicator. The job ends without a word about their
 /// messages: no member would have received them.
 pub fn j_failed_calls_leave_no_message_behind(job: &Job) -> Result<()> {
-    for turn in 0..effort(job, 20, 2) {
+    for turn in 0..effort(job, 60, 2) {
         let part = job.world().dup()?;
         let (takes_part, size) = (part.rank().0 != 1, part.size());
         let first = part.iallgather(vec![turn; 9])?;
@@ -291,6 +309,9 @@ pub fn j_failed_calls_leave_no_message_behind(job: &Job) -> Result<()> {
         let second = part.iallgather(vec![turn; if takes_part { 9 } else { 10 }]);
         let long = part.ialltoall(vec![1_u8; size * if takes_part { 400_000 } else { 8 }]);
         drop((first, second));
+        if takes_part {
+            job.compute(Duration::from_micros(200)); // so that some are in the long call when it fails
+        }
         refused(job, part.barrier().and_then(|()| part.barrier()), ErrorKind::Disagreement, &[]);
         drop((part, long));
     }

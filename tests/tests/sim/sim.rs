@@ -70,6 +70,7 @@ fn seeds(name: &str) -> u64 {
         "j_failed_communicators_are_freed",
         "j_nonblocking_calls_mix_with_other_calls",
         "j_nonblocking_calls_of_every_kind",
+        "j_recreated_worlds_are_freed",
         "j_repeated_calls_get_cached_schedules",
         "j_every_algorithm_moves_the_right_values",
         "j_cached_schedules_are_evicted_and_freed",

@@ -273,7 +273,7 @@ pub fn j_failed_communicators_are_freed(job: &Job) -> Result<()> {
 /// A service goes on with the communicator that it has recreated, again and again. What came before is freed when that
 /// one is recreated in turn. The world itself stays, and so does the last one that has failed.
 pub fn j_recreated_worlds_are_freed(job: &Job) -> Result<()> {
-    let turns = effort(job, 100, 8);
+    let turns = BEGUN * effort(job, 11, 2);
     let mut world = job.world().clone();
     for splits in [false, true] {
         let mut before = [0; 4];
@@ -285,11 +285,11 @@ pub fn j_recreated_worlds_are_freed(job: &Job) -> Result<()> {
                 let part = world.dup()?; // is freed with it
                 assert_eq!(part.allreduce(&1_usize, Sum)?, job.size());
             }
-            if turn == BEGUN.min(turns / 2) {
+            if turn == BEGUN - 1 {
                 before = used(job);
             }
         }
-        let most = before.map(|one| 3 * one); // one more failed communicator may be left, with more
+        let most = before.map(|one| 2 * one); // one more failed communicator may be left
         let after = used(job);
         assert!(after.iter().zip(most).all(|(&after, most)| after <= most), "{splits}: {before:?} {after:?}");
     }

@@ -26,7 +26,7 @@ pub(crate) struct AgreedFree<T> {
     /// The smallest number that the window may begin with.
     window: u64,
     all: BTreeMap<u64, Entry<T>>,
-    /// Those that can never be freed: their memory stays.
+    /// Those that are in no window any more, because a member needs them for good. They are freed with what made them.
     lost: Vec<Arc<T>>,
 }
 
@@ -66,14 +66,19 @@ impl<T: MadeTogether> AgreedFree<T> {
         self.all.get(&number).map(|entry| &entry.made)
     }
 
-    /// Returns all that this member has not freed.
+    /// Returns all that this member has not freed, without those that are lost.
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
         self.all.values().map(|entry| entry.made.clone()).collect()
     }
 
+    /// Returns all that this member has not freed, with those that are lost.
+    pub(crate) fn all_with_lost(&self) -> Vec<Arc<T>> {
+        self.all.values().map(|entry| &entry.made).chain(&self.lost).cloned().collect()
+    }
+
     /// Returns true if this member has dropped all and needs none any more.
     pub(crate) fn are_over(&self) -> bool {
-        self.lost.is_empty() && self.all.values().all(Entry::is_over)
+        self.lost.iter().all(|made| made.is_over()) && self.all.values().all(Entry::is_over)
     }
 
     /// Returns true if there is none.
@@ -113,7 +118,7 @@ impl<T: MadeTogether> AgreedFree<T> {
         of_bits.map(|(_, (number, entry))| (number, entry.made.clone())).collect()
     }
 
-    /// Records that one can never be freed. All members must record it.
+    /// Records that a member needs one for good, so that no later words are about it. All members must record it.
     pub(crate) fn lose(&mut self, number: u64) {
         self.lost.extend(self.all.remove(&number).map(|entry| entry.made));
     }
@@ -189,7 +194,13 @@ mod tests {
         all.take(second);
         assert_eq!((all.dropped_word(), all.word(), all.are_over()), (0b11, 0b11, true));
         assert_eq!(all.settle([0b11, 0b10].into_iter()).len(), 1, "another member needs the first one");
+        slow.0.store(false, Relaxed);
         all.lose(first);
-        assert!(all.all.is_empty() && !all.are_over(), "what is lost is never over");
+        assert!(
+            all.all.is_empty() && !all.are_over(),
+            "what is lost is over only if this member needs it no longer"
+        );
+        slow.0.store(true, Relaxed);
+        assert!(all.are_over() && all.all().is_empty() && all.all_with_lost().len() == 1);
     }
 }

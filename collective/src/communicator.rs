@@ -8,7 +8,7 @@ use crate::blocking::channel::{CollectiveChannel, SLOTS};
 use crate::cached::entry::ScheduleCache;
 use crate::call_kind::CallKind;
 use crate::dissemination::Dissemination;
-use crate::dropped_communicator::{Children, CommunicatorMemory, DropMark};
+use crate::dropped_communicator::{Child, Children, CommunicatorMemory, DropMark, RecreateChain};
 use crate::fabric_collectives::FabricCollectives;
 use crate::failure::job_call::JobCallSignature;
 use crate::failure::member::{MonitoredMember, SIGNALS};
@@ -66,7 +66,10 @@ pub struct Communicator {
     pub(crate) cache: Mutex<ScheduleCache>,
     /// The communicators that were split from it.
     children: Children,
-    /// Tells the communicator that it was split from when it is dropped. Last, so that all else is dropped before.
+    /// The communicators that were recreated one from the other, and the number of this one among them.
+    chain: RecreateChain,
+    number_in_chain: u64,
+    /// Says when it is dropped; None for the world. Last, so that all else is dropped before.
     drop_mark: Option<DropMark>,
 }
 
@@ -293,6 +296,8 @@ impl Communicator {
             fabric_collectives: OnceLock::new(),
             cache: Mutex::default(),
             children: Children::default(),
+            chain: RecreateChain::default(),
+            number_in_chain: 0,
             drop_mark: None,
         })
     }
@@ -387,21 +392,26 @@ impl Communicator {
         (what, call, name): (&str, &dyn Fn() -> String, &dyn Fn(u64) -> String),
     ) -> Result<Option<Communicator>> {
         self.begin_named(what, call)?.run_agreed(|| {
-            let request =
-                self.split_request(colour, key, slots).map_err(|error| self.step_failed(error, call))?;
+            let request = self.split_request(colour, key, slots);
+            let request = request.and_then(|request| {
+                self.children_word().map(|not_needed| SplitRequest { not_needed, ..request })
+            });
+            let request = request.map_err(|error| self.step_failed(error, call))?;
             let requests = self.allgather_steps(&[request]).map_err(|error| self.step_failed(error, call))?;
             let freed = self.children.settle(requests.iter().map(|request| request.not_needed));
             freed.map_err(|error| self.step_failed(error, call))?;
             if let Some(cause) = slots_that_differ(&requests) {
-                self.children.enter_none();
+                self.children.enter(Child::Nothing);
                 return Ok(Err(self.worker().fault(cause, call)));
             }
             let Some(colour) = colour else {
-                self.children.enter_none();
+                self.children.enter(Child::Nothing);
                 return Ok(Ok(None));
             };
-            let part = self.part_of(&requests, colour, name(colour), call);
-            Ok(part.inspect_err(|_| self.children.enter_none()).map(Some))
+            let chain = RecreateChain::default();
+            let part = self.part_of(&requests, colour, (&chain, 0), name(colour), call);
+            self.children.enter(if part.is_ok() { Child::Split(chain) } else { Child::Nothing });
+            Ok(part.map(Some))
         })
     }
 
@@ -431,17 +441,25 @@ impl Communicator {
             Arc::new(self.messages().for_collectives(context + 1, SLOTS, Some(ranks), names)),
             self.rank(),
         );
-        let request = self.split_request(Some(0), 0, self.messages().slots())?;
+        self.messages().progress().drop_finalized_hooks(self.worker())?; // those of fuzzy barriers
+        let request = SplitRequest {
+            not_needed: self.chain.are_over_before(self.number_in_chain)?.into(),
+            ..self.split_request(Some(0), 0, self.messages().slots())?
+        };
         let mut requests = vec![request; self.size()];
         let all = bytemuck::cast_slice_mut(&mut requests);
         let _monitored = scoped_wait_probe_about(self.monitor().probe(), Lane::Recreate.about(1));
         let exchanged = run_now(allgather(&channel, bytemuck::bytes_of(&request), all));
         let freed = exchanged.and_then(|()| channel.context().free().map(|()| requests));
         let requests = freed.map_err(|error| self.step_failed(error, &call))?;
-        self.part_of(&requests, 0, name_of_recreated(self.name()), &call)
+        if requests.iter().all(|request| request.not_needed != 0) {
+            self.chain.free_before(self.number_in_chain)?;
+        }
+        let place = (&self.chain, self.number_in_chain + 1);
+        self.part_of(&requests, 0, place, name_of_recreated(self.name()), &call)
     }
 
-    /// Returns what this member contributes to a split.
+    /// Returns what this member contributes to a split, without what it no longer needs.
     fn split_request(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<SplitRequest> {
         // A context number that is offered but not used is never offered again.
         let next = self.of_rank.contexts.fetch_add(CONTEXTS, Ordering::Relaxed);
@@ -453,18 +471,19 @@ impl Communicator {
             colour: colour.unwrap_or(0),
             key,
             context: (self.worker().rank().0 as u64) << 40 | next,
-            not_needed: self.children_word()?,
+            not_needed: 0,
             slots,
             signals,
         })
     }
 
-    /// Makes this member's communicator from the requests of all members. Error, on all members of its colour: one of
-    /// them has no room.
+    /// Makes this member's communicator from the requests of all members, with that number in a chain. Error, on all
+    /// members of its colour: one of them has no room.
     fn part_of(
         &self,
         requests: &[SplitRequest],
         colour: u64,
+        (chain, number): (&RecreateChain, u64),
         name: String,
         call: &dyn Fn() -> String,
     ) -> Result<Communicator> {
@@ -507,18 +526,22 @@ impl Communicator {
         let mut made =
             Communicator::of(messages, channel, nonblocking, rank, monitored, of_rank, current_call)?;
         made.agreed = self.agreed.clone();
-        made.drop_mark = Some(self.children.enter(made.memory(signals)));
+        let is_dropped = Arc::default();
+        made.drop_mark = Some(DropMark(Arc::clone(&is_dropped)));
+        (made.chain, made.number_in_chain) = (chain.clone(), number);
+        chain.enter(number, made.memory(signals, is_dropped));
         Ok(made)
     }
 
     /// Returns what it uses, to be freed when all members have dropped it. `signals` is the first of its signals for
     /// failures.
-    fn memory(&self, signals: u32) -> CommunicatorMemory {
+    fn memory(&self, signals: u32, is_dropped: Arc<AtomicBool>) -> CommunicatorMemory {
         CommunicatorMemory {
             contexts: [self.channel.context().clone(), self.nonblocking.context().clone()],
             signals,
             plans: self.plans.clone(),
             children: self.children.clone(),
+            is_dropped,
         }
     }
 
@@ -532,13 +555,6 @@ impl Communicator {
     pub(crate) fn begin_named(&self, name: &str, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
         let name = CallName::named(name);
         self.begin_as(CallWord::of_name(name), CallSignature::of_name(name), call)
-    }
-
-    /// Refuses a call because the communicator has failed before.
-    #[cold]
-    fn has_failed(&self, cause: Cause, call: &dyn Fn() -> String) -> Error {
-        self.channel.context().discard_unmatched_sends(); // no member will receive them
-        self.worker().fault(cause, call)
     }
 
     /// Returns the words of all members, in a collective call of that name, which matches no other call.
@@ -555,8 +571,8 @@ impl Communicator {
         signature: CallSignature,
         call: &dyn Fn() -> String,
     ) -> Result<CallGuard<'_>> {
-        self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
-        self.monitor().check().map_err(|cause| self.has_failed(cause, call))?;
+        let check = self.worker().check().and_then(|()| self.monitor().check());
+        check.map_err(|cause| self.worker().fault(cause, call))?;
         if !self.current_call.one_call.is_none() {
             return Err(self.worker().fault(Cause::AnotherCall, call));
         }

@@ -11,7 +11,8 @@ type DroppedPlans = Vec<(u64, Arc<PlanState>)>;
 
 impl Communicator {
     /// Frees all plans of this communicator that all members have dropped, its cached schedules, and the communicators
-    /// that were split from it and that all their members have dropped. Returns when that is done. Collective.
+    /// that were split from it, or from which it was recreated, and that all their members have dropped. Returns when that
+    /// is done. Collective.
     ///
     /// Error: some members have started one of these plans more often than others, or a start of it has failed, so it
     /// will never be complete. Its memory stays; the other plans are freed by the next call.
@@ -95,11 +96,11 @@ impl Communicator {
     /// Returns the word that tells other members which communicators this member no longer needs.
     pub(crate) fn children_word(&self) -> Result<u64> {
         self.messages().progress().drop_finalized_hooks(self.worker())?; // those of fuzzy barriers
-        Ok(self.children().lock().word())
+        self.children().word()
     }
 
-    /// Frees all communicators that were split from this one and that no member needs any more. A step of a collective
-    /// call.
+    /// Frees all communicators that were split from this one, or from which it was recreated, and that no member needs any
+    /// more. A step of a collective call.
     fn free_children(&self) -> Result<()> {
         let children = self.children();
         let windows = || if children.lock().is_empty() { 0 } else { children.lock().windows() };

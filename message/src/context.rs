@@ -4,7 +4,6 @@
 use crate::call_info::{CallInfo, CallNames};
 use crate::progress::engine::ProgressEngine;
 use crate::progress::finalize::FinalizeHook;
-use crate::progress::operation::MessageOp;
 use crate::protocol::late_match::LateMatches;
 use crate::receive_queue::any_source::AnySource;
 use crate::receive_queue::{
@@ -36,7 +35,7 @@ pub struct Received {
 
 /// How often a withdrawal of a short receive is tried while the fabric has no resources. If it still fails, the
 /// sender may use the receive later; the message then goes to the next receive, as for a late match.
-const WITHDRAW_ATTEMPTS: usize = 100;
+pub(crate) const WITHDRAW_ATTEMPTS: usize = 100;
 
 /// A short receive that was posted. Its slot is busy until [`Context::take`] or [`Context::discard_posted`].
 #[derive(Clone, Copy, Debug)]
@@ -496,24 +495,6 @@ impl Context {
             _ => self.late_matches.suspect(bank, index),
         }
         self.worker.wake_own_threads();
-    }
-
-    /// Discards the messages of this context that nobody waits for and that have met no receive: those of calls that
-    /// were given up on all members.
-    #[cold]
-    pub fn discard_unmatched_sends(&self) {
-        let is_ours = |operation: &Arc<MessageOp>| {
-            let bank = self.banks.find(operation.bank.number());
-            bank.is_some_and(|bank| Arc::ptr_eq(&bank, &operation.bank))
-        };
-        let all = self.progress.detached();
-        let unmatched: Vec<_> = all
-            .into_iter()
-            .filter(|operation| is_ours(operation) && operation.is_unmatched_send(&self.worker))
-            .collect();
-        if !unmatched.is_empty() {
-            let _ = self.progress.give_up(&self.worker, &unmatched, || "discard".into());
-        }
     }
 
     /// Sends a short message if its receive is already posted. `None`: nothing was done.

@@ -5,14 +5,16 @@
 
 use crate::buffer::MessageBuffer;
 use crate::call_info::CallInfo;
-use crate::context::Context;
+use crate::context::{Context, WITHDRAW_ATTEMPTS};
 use crate::progress::operation::MessageOp;
 use crate::protocol::kept::KeptMessage;
 use crate::protocol::outcome::Outcome;
-use crate::slot::bank::{ANY, SLOTS, SlotIndex, bank_number};
+use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex, bank_number};
+use crate::slot::encoding;
 use std::sync::Arc;
 use std::thread::panicking;
 use tasuki_core::engine::Deadline;
+use tasuki_core::fabric::Refused;
 
 impl Context {
     /// Ends the use of a receive that is not short, and frees its slot. If a message has met the receive, the message
@@ -46,7 +48,21 @@ impl Context {
             return self.keep(operation, bytes);
         }
         self.progress.remove(worker, operation);
+        if !operation.is_over() && !self.keeps() {
+            self.refuse_the_rest(bank, index);
+        }
         self.suspect(bank, index);
+    }
+
+    /// Tells the sender of a message that nobody takes the rest of it. Its call was given up, too.
+    fn refuse_the_rest(&self, bank: &SlotBank, index: SlotIndex) {
+        let withdrawn = encoding::withdrawn_posting(bank.next_received(index), bank.next_version(index));
+        for _ in 0..WITHDRAW_ATTEMPTS {
+            match bank.write_posting(index, withdrawn) {
+                Err(Refused::Again | Refused::Relay) if !panicking() => self.worker.pause(),
+                _ => break,
+            }
+        }
     }
 
     /// Withdraws a receive that is not short and frees its slot, unless a message has met it or it has failed. Returns

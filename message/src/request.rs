@@ -581,6 +581,13 @@ impl Drop for PendingSend {
                 if matches!(self.buffered, Some(Err(_))) {
                     self.context.resume(operation); // it was not buffered, and goes on as a send that waits
                 }
+                if !self.context.is_of_program {
+                    // A step of a call that was given up on all members: nobody will post a receive for it.
+                    if self.context.withdraw_send(operation) {
+                        return self.bank.state(self.index).sending.set_idle();
+                    }
+                    self.context.resume(operation);
+                }
                 operation.detach();
             }
             _ => self.bank.state(self.index).sending.set_idle(),

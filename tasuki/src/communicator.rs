@@ -401,8 +401,9 @@ impl Communicator {
     ///
     /// Collective ([rules](crate::collective#rules)), once for each communicator. Errors: a rank died or left; the
     /// communicator was recreated before; a member has no signals left. Cost: an allgather of 40 bytes by slots of its
-    /// own. Memory: what the failed communicator has used, 8 KiB for each pair that has exchanged messages and more, stays
-    /// until the job ends. A service on 4 ranks can recover some 10,000 times.
+    /// own. Memory: what the failed communicator has used, 8 KiB for each pair that has exchanged messages and more, is
+    /// freed when all members have dropped it and recreate, split or [quiesce](crate::collective::quiesce) the new one,
+    /// or the one from which it was split. What the world has used stays until the job ends.
     ///
     /// ```
     /// tasuki::local(3, |job| {

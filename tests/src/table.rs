@@ -441,6 +441,9 @@ macro_rules! each_case {
             Real "J" 2..=3 dropped_communicators::j_fuzzy_barriers_of_dropped_communicators_are_freed;
             Everywhere "J" 1..=4 dropped_communicators::j_communicators_are_dropped_at_different_times;
             Everywhere "J" 2..=4 dropped_communicators::j_a_member_leaves_while_communicators_are_freed;
+            Everywhere "J" 2..=4 dropped_communicators::j_failed_communicators_are_freed;
+            Everywhere "J" 2..=4 dropped_communicators::j_recreated_worlds_are_freed;
+            Everywhere "J" 2..=4 dropped_communicators::j_failed_calls_leave_no_message_behind;
             Everywhere "J" 2..=4 cached_schedules::j_cached_calls_fail_when_a_member_leaves;
             Everywhere "J" 1..=5 nonblocking_collectives::j_nonblocking_calls_of_every_kind;
             Everywhere "J" 1..=5 nonblocking_collectives::j_nonblocking_calls_combine_in_member_order;

@@ -315,7 +315,7 @@ impl FailureMonitor {
             waits: PublishedWaits::new(plans),
         });
         let mut all = of_rank.lock();
-        // One that has failed and has ended its calls needs no alarm, but its communicator is never freed.
+        // One that has failed and has ended its calls needs no alarm.
         all.retain(|monitor| {
             monitor.upgrade().is_some_and(|monitor| !monitor.has_ended.load(Ordering::Relaxed))
         });
@@ -573,6 +573,16 @@ impl FailureMonitor {
             calls.retain(|call| call.upgrade().is_some_and(|call| !call.is_over()));
         }
         calls.push(Arc::downgrade(call));
+    }
+
+    /// Ends the nonblocking calls that are under way, if the communicator has failed. Returns true if it has. The alarm
+    /// of this rank may not have been handled yet.
+    pub(crate) fn end_calls_if_failed(&self) -> bool {
+        let has_failed = self.is_noticed();
+        if has_failed {
+            self.end_calls();
+        }
+        has_failed
     }
 
     /// Ends the nonblocking calls that are under way.

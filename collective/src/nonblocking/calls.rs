@@ -129,9 +129,6 @@ impl TaskMaker {
                 monitor.explain(error, of_call.worker(), &|| name.to_string())
             });
             let failure = outcome.as_ref().err().map(|error| error.cause().clone());
-            if failure.is_some() {
-                of_call.discard_unmatched_sends(); // no member will receive them
-            }
             done(outcome);
             failing.end(failure); // last: it ends all calls, and this one has its own error by now
         };

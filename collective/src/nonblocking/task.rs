@@ -146,9 +146,6 @@ impl Task {
             drop(steps);
             drop(TaskEndGuard(self));
         }
-        if self.is_abandoned.load(Ordering::SeqCst) {
-            self.context.discard_unmatched_sends(); // no member will receive them
-        }
     }
 
     /// Returns when the call is complete.

@@ -26,6 +26,9 @@ pub(crate) struct PlanRegistry {
     pub(crate) fuzzy_signal: OnceLock<u32>,
     /// Set when this member is registered to leave that way.
     pub(crate) leaves_together: OnceLock<()>,
+    /// True once this member has given up all that it had begun on the communicator, which has failed and which it has
+    /// dropped.
+    pub(crate) is_given_up: AtomicBool,
     /// True once all members have dropped the communicator and its memory is freed.
     pub(crate) is_freed: Arc<AtomicBool>,
     /// Bytes of this rank's parts of plans, of all its communicators.
@@ -53,6 +56,7 @@ impl PlanRegistry {
             shutdown_signal: OnceLock::new(),
             fuzzy_signal: OnceLock::new(),
             leaves_together: OnceLock::new(),
+            is_given_up: AtomicBool::new(false),
             is_freed: Arc::default(),
             plan_bytes,
         })

@@ -37,6 +37,8 @@ pub(crate) struct PlanState {
     pub(crate) passed_after: AtomicU64,
     /// True if the plan was dropped after a panic had ended its steps.
     pub(crate) is_left: AtomicBool,
+    /// True once this member has [stopped](PlanState::stop) it.
+    pub(crate) is_stopped: AtomicBool,
     /// Number of tests of a start that was not complete.
     pub(crate) asked: AtomicU32,
     /// Publishes the number of starts when this member leaves, and detects members that have left without making a
@@ -62,11 +64,13 @@ impl PlanState {
     /// Returns true if everything that this member started has run, also steps for which only others wait.
     pub(crate) fn has_run_all(&self) -> bool {
         let runs = |own: &RepeatingQueue| self.worker.has_run_all(own);
-        self.is_at_rest()
-            && match &self.form {
-                Form::Queues(queues, _) => queues.iter().all(runs),
-                Form::Execution(_) | Form::Calls => true,
-            }
+        let is_stopped = self.is_stopped.load(Ordering::Relaxed);
+        is_stopped
+            || self.is_at_rest()
+                && match &self.form {
+                    Form::Queues(queues, _) => queues.iter().all(runs),
+                    Form::Execution(_) | Form::Calls => true,
+                }
     }
 
     /// Returns true if the last start is complete for this member, and no chunked start will make another one.
@@ -107,6 +111,19 @@ impl PlanState {
         }
     }
 
+    /// Ends the plan for this member, which has dropped it, after the communicator has failed. Returns when no step of
+    /// this member runs any more, on any rank, and none will. Effects of its last steps may still be on their way.
+    pub(crate) fn stop(&self) {
+        if self.is_stopped.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        match &self.form {
+            Form::Queues(queues, _) => queues.iter().for_each(|own| self.worker.drop_repeating_queue(own)),
+            Form::Execution(in_calls) => in_calls.abandon(),
+            Form::Calls => {}
+        }
+    }
+
     /// Returns true if the last start is complete for this member.
     pub(crate) fn is_over(&self) -> bool {
         let last = self.started.load(Ordering::Relaxed);
@@ -124,6 +141,9 @@ impl PlanState {
     /// Ends a chunked start, and publishes the number of starts, because this member leaves.
     pub(crate) fn publish_starts(&self) -> Result<()> {
         self.set_chunked_starts(0);
+        if self.is_stopped.load(Ordering::Relaxed) {
+            return Ok(()); // the others may have freed the signal
+        }
         self.starts.as_ref().map_or(Ok(()), |(starts, _)| starts.publish(&self.worker, self.starts()))
     }
 
@@ -139,6 +159,9 @@ impl PlanState {
     /// Waits until all starts have run. Error: they cannot complete.
     pub(crate) fn settle(&self) -> Result<()> {
         let call = || "the end of a plan that was dropped".to_string();
+        if self.is_stopped.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         while !self.is_at_rest() && !self.is_broken() {
             if self.is_over() {
                 self.worker.relax(&call())?; // the next pieces of a chunked start begin in this call
@@ -220,6 +243,7 @@ impl PlanState {
     /// Frees all memory and signals of the plan. No member may reach them any more.
     pub(crate) fn free(&self, context: &Context) {
         match &self.form {
+            Form::Queues(..) if self.is_stopped.load(Ordering::Relaxed) => {}
             Form::Queues(queues, _) => queues.iter().for_each(|own| self.worker.drop_repeating_queue(own)),
             Form::Execution(in_calls) => context.progress().remove_continuation(&**in_calls),
             Form::Calls => {}
@@ -271,6 +295,8 @@ impl PlacedPart {
             let freed = worker.registry().free(block);
             debug_assert!(freed.is_ok(), "{freed:?}");
         }
+        // Fails only if the job is over; then nobody gets the signals.
+        let _ = worker.cure_signals(first, signals);
         worker.registry().free_signals(first, signals);
     }
 }

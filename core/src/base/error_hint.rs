@@ -147,8 +147,8 @@ impl Cause {
             }
             Full { what: ARENA_OF_MESSAGES, .. } => {
                 "drop communicators that are no longer used, on all members: the next split or quiesce() of the one \
-                 that they were split from frees their banks, but those of communicators that have failed stay; message::close(communicator, peer), \
-                 called by both ranks of a pair, frees those of the pair"
+                 that they were split from frees their banks; message::close(communicator, peer), called by both ranks of \
+                 a pair, frees those of the pair"
             }
             Full { what: DIRECTORY_OF_MESSAGES, .. } => {
                 "drop communicators that are no longer used, on all members: the next split or quiesce() of the one \

@@ -150,6 +150,16 @@ impl SignalControl {
         true
     }
 
+    /// Makes a poisoned signal sound again. Returns what to add to its counter, to undo the subtraction. No rank may
+    /// raise the signal, poison it or wait for it any more.
+    pub fn cure(&self) -> Option<u64> {
+        let is_poisoned = self.state.load(Ordering::Acquire) == POISONED; // SYNC poison
+        is_poisoned.then(|| {
+            self.state.store(SOUND, Ordering::Relaxed);
+            POISON_OFFSET
+        })
+    }
+
     /// Returns the poison, if the signal is poisoned.
     #[inline]
     pub fn poisoned(&self) -> Option<Poison> {

@@ -227,7 +227,9 @@ impl MessageOp {
         if let ProtocolState::Receive(receiving) = &*protocol {
             self.number.store(receiving.number(), Ordering::Relaxed);
         }
-        if !ended {
+        if !ended && self.is_lost(&protocol) {
+            self.outcome.set(&Outcome::Withdrawn);
+        } else if !ended {
             self.awaits.set(protocol.awaits());
             return false;
         }
@@ -237,6 +239,16 @@ impl MessageOp {
             self.free_slot();
         }
         true
+    }
+
+    /// Returns true if it is a step of a call that was given up, and has met a receive that was withdrawn since. No
+    /// other receive takes it.
+    fn is_lost(&self, protocol: &ProtocolState) -> bool {
+        let (bank, index) = (&self.bank, self.index);
+        self.detached.load(Ordering::SeqCst)
+            && bank.is_of_calls()
+            && bank.is_withdrawn(index, bank.next_number(index))
+            && matches!(protocol, ProtocolState::Send(sending) if sending.is_stuck(bank, index, &self.rings))
     }
 
     /// Does what was requested of a receive.
@@ -523,7 +535,9 @@ impl MessageOp {
         }
         let Some(protocol) = try_lock(&self.protocol) else { return is_busy };
         match &*protocol {
-            ProtocolState::Send(sending) => sending.can_step(&self.bank, self.index, &self.rings),
+            ProtocolState::Send(sending) => {
+                sending.can_step(&self.bank, self.index, &self.rings) || self.is_lost(&protocol)
+            }
             ProtocolState::Receive(receiving) => {
                 let requests = self.requests.load(Ordering::SeqCst);
                 requests & LOOK != 0 || receiving.can_step(&self.bank, self.index, requests & WITHDRAW != 0)

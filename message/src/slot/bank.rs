@@ -127,6 +127,11 @@ impl SlotBank {
         self.call_names.as_ref()?.upgrade()?.call_on(slot)
     }
 
+    /// Returns true if the bank's messages are steps of calls of the program.
+    pub(crate) fn is_of_calls(&self) -> bool {
+        self.call_names.is_some()
+    }
+
     /// Returns the state of the bank: whether the bank is open, and where its memory is.
     pub(crate) fn bank_state(&self) -> &BankState {
         &self.bank_state

@@ -694,15 +694,15 @@ impl Communicator {
 
 /// Returns when all plans of a communicator that all members have dropped are freed, and also its cached
 /// schedules of repeated collective calls, which are compiled again when the calls come again. It also frees the
-/// communicators that were split from it and that all their members have dropped.
+/// communicators that were split from it, or from which it was recreated, and that all their members have dropped.
 ///
 /// Collective ([rules](crate::collective#rules)). It frees the compiled schedules of nonblocking calls, too, if all
 /// members have begun the same number of these calls and all of them are complete. No other thread may begin one
 /// meanwhile.
 ///
 /// Error: a plan that all members have dropped was started more often by some members than by others, or a start
-/// of it failed, so that it can never complete. Its memory stays allocated as long as the job; the next call
-/// frees the other plans.
+/// of it failed, so that it can never complete. Its memory stays allocated as long as the job, or is freed with its
+/// communicator if that has failed; the next call frees the other plans.
 ///
 /// ```
 /// use tasuki::collective::quiesce;

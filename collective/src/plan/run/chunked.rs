@@ -220,8 +220,9 @@ impl<T> ChunkedState<T> {
 impl<T: Pod + Send> Continuation for ChunkedState<T> {
     fn can_resume(&self) -> bool {
         // False while another thread holds the state, which then continues the start itself.
-        let is_free = self.state.try_lock().is_ok();
-        is_free && self.plan_state.is_over()
+        // After a failure of the communicator the start ends with an error, also if nobody waits for it any more.
+        let has_failed = self.state.try_lock().ok().map(|state| state.plan.monitor.is_failed());
+        has_failed.is_some_and(|has_failed| has_failed || self.plan_state.is_over())
     }
 
     fn is_under_way(&self) -> bool {

@@ -359,6 +359,7 @@ impl PlanDraft {
             started: Arc::default(),
             passed_after: AtomicU64::new(0),
             is_left: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
             asked: AtomicU32::new(0),
             starts: None,
             operator,

@@ -10,14 +10,14 @@ use crate::base::error_hint::QUEUES_OF_RANK;
 use crate::base::sync::Ordering;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::engine::worker::Worker;
-use crate::fabric::{Atomic, AtomicKind, Poison, Width};
+use crate::fabric::{Atomic, AtomicKind, Poison, SignalControl, Width};
 use crate::node::node_state;
 use crate::queue::command::Command;
 use crate::queue::in_flight::InFlightStage;
 use crate::queue::layout::{self, CALLS, CAPACITY_MAX, QueueInfo, QueueWord};
 use crate::queue::ring::CLOSED;
 use crate::segment::GlobalAddress;
-use crate::segment::layout::QUEUES_MAX;
+use crate::segment::layout::{QUEUES_MAX, signal_offset};
 use std::ptr::NonNull;
 use std::sync::{Arc, PoisonError};
 
@@ -117,6 +117,17 @@ impl Worker {
         drop(make_lock);
         let freed = self.registry().free(local.at().offset());
         debug_assert!(freed.is_ok(), "{freed:?}");
+    }
+
+    /// Makes those signals of this rank that are poisoned sound again, so that they can be freed. No rank may raise
+    /// them, poison them or wait for them any more.
+    pub fn cure_signals(&self, first: u32, count: u32) -> Result<()> {
+        for signal in first..first + count {
+            let address = GlobalAddress::new(self.rank(), signal_offset(signal));
+            let subtracted = self.commands().signal_control_at(address).and_then(SignalControl::cure);
+            subtracted.map_or(Ok(()), |amount| self.raise(address, amount))?;
+        }
+        Ok(())
     }
 
     /// Stops all posting. Returns the number of lines that were reserved.

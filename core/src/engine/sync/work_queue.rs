@@ -58,6 +58,11 @@ impl<T> WorkQueue<T> {
         self.change(VecDeque::pop_front)
     }
 
+    /// Removes the items for which `stays` is false.
+    pub fn retain(&self, stays: impl FnMut(&T) -> bool) {
+        self.change(|items| items.retain(stays));
+    }
+
     /// Moves the first item to the end.
     pub fn defer_first(&self) {
         self.change(|items| {

@@ -1,8 +1,13 @@
 //! J: communicators that all members have dropped leave no memory behind.
 
+use crate::exchange::effort;
+use crate::expected_error::refused;
+use std::any::Any;
+use std::time::Duration;
 use tasuki::collective::quiesce;
 use tasuki::engine::fabric;
-use tasuki::{Communicator, Job, Rank, Request, Result, Slot, Sum};
+use tasuki::schedule::{ALGORITHMS, CollectiveKind, Shape};
+use tasuki::{Communicator, ErrorKind, Job, Rank, Request, Result, Slot, Sum};
 
 /// Makes calls of every kind on a communicator: first calls and cached ones, nonblocking ones, messages, plans, and
 /// fuzzy barriers.
@@ -122,4 +127,193 @@ pub fn j_a_member_leaves_while_communicators_are_freed(job: &Job) -> Result<()> 
         assert_eq!(part.allreduce(&[turn], Sum)?, [turn * rest.size()]);
     }
     quiesce(&rest)
+}
+
+/// What members of a communicator may have begun when a call on it fails.
+const BEGUN: usize = 9;
+/// The one of them whose operation panics.
+const PANICS: usize = 8;
+
+/// Begins something on a communicator that will never be complete, because one member does not take part. Returns what
+/// the program holds of it.
+fn begin(part: &Communicator, which: usize) -> Result<Vec<Box<dyn Any>>> {
+    let (takes_part, size) = (part.rank().0 != 1, part.size());
+    let shape = Shape { value_bytes: 8, ..Shape::new(CollectiveKind::Allreduce, size, 0, 8 * 3000) };
+    let flat = || {
+        let mut all = ALGORITHMS.iter();
+        let flat = all.find(|one| (one.collective, one.name) == (CollectiveKind::Allreduce, "flat"));
+        flat.expect("there is an algorithm flat").schedule(&shape, 1)
+    };
+    Ok(match which {
+        // Nothing, or cached calls.
+        0 => Vec::new(),
+        1 => {
+            (0..6).try_for_each(|call| part.allreduce(&[call, 1_u64], Sum).map(drop))?;
+            (0..6).try_for_each(|call| part.iallreduce(vec![call, 1_u64], Sum)?.wait().map(drop))?;
+            Vec::new()
+        }
+        // Nonblocking calls, short and long.
+        2 if !takes_part => Vec::new(),
+        2 => vec![
+            Box::new(part.ialltoall(vec![1_u8; size])?),
+            Box::new(part.ialltoall(vec![1_u64; 9000 * size])?),
+            Box::new(part.iallreduce(vec![1_u64; 50_000], Sum)?),
+        ],
+        // Fuzzy barriers.
+        3 => {
+            part.fuzzy_barrier()?.wait()?;
+            if takes_part {
+                vec![Box::new(part.fuzzy_barrier()?), Box::new(part.fuzzy_barrier()?)]
+            } else {
+                Vec::new()
+            }
+        }
+        // A start of a plan, short and long; in chunks.
+        4 | 5 => {
+            let mut plan = part.allreduce_init::<u64>(if which == 4 { 1 } else { 70_000 }, Sum)?;
+            if takes_part {
+                plan.start()?;
+            }
+            vec![Box::new(plan)]
+        }
+        6 => {
+            let mut plan = part.allgather_init::<u8>(100)?.chunked()?;
+            if takes_part {
+                plan.start(vec![1; 1000 * size])?;
+            }
+            vec![Box::new(plan)]
+        }
+        PANICS => {
+            let some = |a: u64, b: u64| if a + b > 1000 { panic!("on purpose") } else { a + b };
+            let mut plan = part.plan::<u64>((&flat(), some))?;
+            plan.input()?.fill(1000);
+            let started = plan.start();
+            assert!(started.and_then(|()| plan.wait()).is_err());
+            vec![Box::new(plan)]
+        }
+        // A plan of the program's own schedule, which any rank may run.
+        _ => {
+            let mut plan = part.plan::<u64>((&flat(), Sum))?;
+            plan.start()?;
+            plan.wait()?;
+            if takes_part {
+                plan.start()?;
+            }
+            vec![Box::new(plan)]
+        }
+    })
+}
+
+/// Lets a call fail on a communicator on which members have begun something.
+fn fail(job: &Job, part: &Communicator, which: usize) -> Result<()> {
+    let begun = begin(part, which)?;
+    job.barrier()?; // all have begun it before a call fails
+    let count = if part.rank().0 == 1 { 2 } else { 1 };
+    let failed = part.allreduce(&vec![1_u64; count], Sum);
+    let kind = if which == PANICS { ErrorKind::Program } else { ErrorKind::Disagreement };
+    refused(job, failed.and_then(|_| part.barrier()), kind, &[]);
+    drop(begun);
+    Ok(())
+}
+
+/// Frees what can be freed, until the memory of all members is as it was `before`.
+fn frees_all(job: &Job, world: &Communicator, before: &[u64], what: &str) -> Result<()> {
+    for _ in 0..100 {
+        quiesce(world)?;
+        let is_more = used(job).iter().zip(before).any(|(now, before)| now > before);
+        if world.allreduce(&u64::from(is_more), Sum)? > 0 {
+            continue;
+        }
+        return Ok(());
+    }
+    panic!("{what}: {before:?} was used before, and {:?} after", used(job));
+}
+
+/// The memory of messages, plans and queues, and the bytes that grow with the number of signals.
+fn used(job: &Job) -> [u64; 4] {
+    let memory = job.memory();
+    [memory.slot_banks, memory.bank_tables, memory.plans, memory.command_queues]
+}
+
+/// The size of the memory file without the rings of long messages, which stay.
+fn without_rings(job: &Job) -> u64 {
+    let memory = job.memory();
+    memory.file.saturating_sub(memory.rings)
+}
+
+/// A call fails on a communicator, whatever members have begun on it. When all have dropped it, and the one that was
+/// recreated from it, nothing of both is left.
+pub fn j_failed_communicators_are_freed(job: &Job) -> Result<()> {
+    let (world, size) = (job.world(), job.size() as u64);
+    use_all(&world.dup()?, 1)?;
+    quiesce(world)?;
+    let before = used(job);
+    for which in 0..BEGUN {
+        let (turns, mut file) = (effort(job, 12, 2), 0);
+        for turn in 0..turns {
+            if turn == turns / 2 {
+                file = without_rings(job);
+            }
+            let part = world.dup()?;
+            fail(job, &part, which)?;
+            let again = part.recreate()?;
+            assert_eq!(again.allreduce(&[1_u64], Sum)?, [size], "{which}");
+            if turn % 3 == 1 {
+                fail(job, &again, which)?; // and is dropped without being recreated
+            }
+            drop((part, again));
+            frees_all(job, world, &before, &format!("{which}, turn {turn}"))?;
+        }
+        let more = without_rings(job).saturating_sub(file);
+        assert!(more < 100 << 10, "{which}: the file has grown by {more} bytes");
+    }
+    job.barrier()
+}
+
+/// A service goes on with the communicator that it has recreated, again and again. What came before is freed when that
+/// one is recreated in turn. The world itself stays, and so does the last one that has failed.
+pub fn j_recreated_worlds_are_freed(job: &Job) -> Result<()> {
+    let turns = BEGUN * effort(job, 11, 2);
+    let mut world = job.world().clone();
+    for splits in [false, true] {
+        let mut before = [0; 4];
+        for turn in 0..turns {
+            fail(job, &world, turn % BEGUN)?;
+            world = world.recreate()?;
+            assert_eq!(world.allreduce(&1_usize, Sum)?, job.size());
+            if splits {
+                let part = world.dup()?; // is freed with it
+                assert_eq!(part.allreduce(&1_usize, Sum)?, job.size());
+            }
+            if turn == BEGUN - 1 {
+                before = used(job);
+            }
+        }
+        let most = before.map(|one| 2 * one); // one more failed communicator may be left
+        let after = used(job);
+        assert!(after.iter().zip(most).all(|(&after, most)| after <= most), "{splits}: {before:?} {after:?}");
+    }
+    quiesce(&world)?;
+    job.barrier()
+}
+
+/// Requests of calls that have failed are dropped, and so is the communicator. The job ends without a word about their
+/// messages: no member would have received them.
+pub fn j_failed_calls_leave_no_message_behind(job: &Job) -> Result<()> {
+    for turn in 0..effort(job, 60, 2) {
+        let part = job.world().dup()?;
+        let (takes_part, size) = (part.rank().0 != 1, part.size());
+        let first = part.iallgather(vec![turn; 9])?;
+        job.barrier()?;
+        // These may be refused: another member may have noticed already that they differ.
+        let second = part.iallgather(vec![turn; if takes_part { 9 } else { 10 }]);
+        let long = part.ialltoall(vec![1_u8; size * if takes_part { 400_000 } else { 8 }]);
+        drop((first, second));
+        if takes_part {
+            job.compute(Duration::from_micros(200)); // so that some are in the long call when it fails
+        }
+        refused(job, part.barrier().and_then(|()| part.barrier()), ErrorKind::Disagreement, &[]);
+        drop((part, long));
+    }
+    job.barrier()
 }

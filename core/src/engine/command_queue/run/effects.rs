@@ -1,7 +1,7 @@
 //! Performing the effects of commands and handlers, and collecting the queues that they make ready.
 
 use crate::base::log::Level;
-use crate::base::{Cause, Result};
+use crate::base::{Cause, Error, Result};
 use crate::engine::command_queue::lookup::ResolvedQueue;
 use crate::engine::command_queue::run::ready_list::ReadyList;
 use crate::engine::operation::kind::Operation;
@@ -91,6 +91,16 @@ impl Worker {
                 self.operations().enter_unattended(effect_operation(signal, amount, failure))
             }
         }
+        Ok(())
+    }
+
+    /// Like [`settle`](Worker::settle). What this rank has poisoned has then arrived, so from now on it raises these
+    /// signals again: they may be freed and belong to something else.
+    pub fn settle_poisons(&self, call: &dyn Fn() -> String) -> Result<(), Error> {
+        let poisoned_signals = &self.commands().poisoned_signals;
+        let known = (!poisoned_signals.is_empty()).then(|| poisoned_signals.snapshot());
+        self.settle(call)?;
+        known.iter().for_each(|known| poisoned_signals.retain(|signal| !known.contains(signal)));
         Ok(())
     }
 

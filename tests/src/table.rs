@@ -210,6 +210,7 @@ macro_rules! each_case {
             Everywhere "E5" 1..=3 channels::e5_senders_are_dropped;
             Everywhere "E5" 2..=3 channels::e5_a_sender_leaves_before_its_receiver_comes;
             Everywhere "E5" 2..=3 channels::e5_ranks_leave;
+            Everywhere "E5" 2..=3 channels::e5_ranks_with_plans_leave_early;
             Everywhere "E" 1..=3 channels::e_types_of_channels_differ;
             Everywhere "E" 1..=3 channels::e_limits_of_channels;
             Everywhere "E requests" 1..=3 channels::e_channels_are_awaited;

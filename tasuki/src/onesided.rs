@@ -7,7 +7,7 @@
 pub use crate::command::Effect;
 pub use crate::job_info::bootstrap_memory;
 pub use crate::memory::accumulate::Accumulable;
-pub use crate::memory::array::{Local, LocalArray, Symmetric};
+pub use crate::memory::array::{Local, LocalArray, MemberArray, OfMembers, Symmetric};
 pub use crate::memory::atomic_op::AtomicOp;
 pub use crate::memory::pointer::{GlobalSlice, GlobalStrided};
 pub use crate::memory::registered::{RawRegistration, Registered};

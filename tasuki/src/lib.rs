@@ -139,6 +139,7 @@ mod job_info;
 pub mod nicam;
 
 mod guide;
+mod own_rank;
 mod reduction;
 mod request;
 mod start;

@@ -15,6 +15,7 @@ use crate::failure::member::{MonitoredMember, SIGNALS};
 use crate::failure::monitor::{FailureMonitor, RankMonitors};
 use crate::failure::published_wait::Lane;
 use crate::failure::signature::CallSignature;
+use crate::fuzzy_barrier::departure::FuzzyDeparture;
 use crate::fuzzy_barrier::state::Fuzzy;
 use crate::group::Group;
 use crate::job_barrier::MinMax;
@@ -49,8 +50,9 @@ pub struct Communicator {
     of_rank: Arc<RankShared>,
     /// The name of the communicator, and the collective call that a thread of this rank is in, if any.
     current_call: Arc<CurrentCall>,
-    /// The first signal of its fuzzy barriers, if it has the same number on all members.
-    pub(crate) fuzzy_signals: Option<u32>,
+    /// What the member tells of its fuzzy barriers when it leaves, if that is known before the first one: the signals
+    /// have the same numbers on all members.
+    pub(crate) fuzzy_departure: Option<Arc<FuzzyDeparture>>,
     /// The state of fuzzy barriers, made at the first one.
     pub(crate) fuzzy: OnceLock<Arc<Fuzzy>>,
     /// True while a thread of this rank makes that state.
@@ -231,7 +233,7 @@ impl Communicator {
     pub fn world(worker: Arc<Worker>, slots: u32, by: Selection) -> Result<Communicator> {
         let (rank, size) = (worker.rank(), worker.size());
         let signals =
-            worker.registry().untouched_signals(Dissemination::signals(Dissemination::count(size)))?;
+            worker.registry().untouched_signals(Dissemination::fuzzy_signals(Dissemination::count(size)))?;
         let alarm = worker.registry().untouched_signals(1)?;
         let first = worker.registry().untouched_signals(SIGNALS)?;
         let monitors: Arc<RankMonitors> = Arc::default();
@@ -254,7 +256,9 @@ impl Communicator {
         let members = Rank::all(size).map(|rank| MonitoredMember { rank, first }).collect();
         let mut world =
             Communicator::of(messages, channel, nonblocking, rank, members, of_rank, current_call)?;
-        world.fuzzy_signals = Some(signals);
+        let departure = world.new_departure(|_| signals).map_err(Error::new)?;
+        world.messages().add_finalize_hook(departure.clone())?;
+        world.fuzzy_departure = Some(departure);
         world.agreed = Agreed::new(by);
         Ok(world)
     }
@@ -281,14 +285,14 @@ impl Communicator {
         let monitor = monitor.map_err(Error::new)?;
         let plans = PlanRegistry::new(group.clone(), monitor, plans, of_rank.plan_bytes.clone());
         let is_making_fuzzy = AtomicBool::new(false);
-        let (fuzzy_signals, fuzzy) = (None, OnceLock::new());
+        let (fuzzy_departure, fuzzy) = (None, OnceLock::new());
         Ok(Communicator {
             group,
             channel,
             nonblocking,
             of_rank,
             current_call,
-            fuzzy_signals,
+            fuzzy_departure,
             fuzzy,
             is_making_fuzzy,
             plans,

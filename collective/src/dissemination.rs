@@ -1,6 +1,12 @@
 //! The stages of fuzzy barriers: the partners of a member in each stage, and the signals that count its stages. Members
 //! with plans also leave by one instance of such stages.
+//!
+//! *Departures.* A member that leaves may stay for long, since others need its plans or its messages. So it tells its
+//! partners how many fuzzy barriers it has started, by another signal for each stage. A wait for a later one ends with
+//! an error when that member is leaving. A member that leaves while it waits for a barrier that will not complete passes
+//! that on to its own partners: they wait for what it has started.
 
+use crate::group::Group;
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::{WaitEvent, Worker};
@@ -31,6 +37,35 @@ struct DisseminationStage {
 pub(crate) struct Dissemination {
     first: u32,
     all: Box<[DisseminationStage]>,
+    /// How this member and the one that notifies it in a stage say that they leave, for each stage. Empty: they do not.
+    departures: Box<[DepartureSignals]>,
+}
+
+/// The signals of one stage by which members say how many instances they have started when they leave.
+#[derive(Debug)]
+struct DepartureSignals {
+    /// The signal of the member that notifies this one.
+    cell: SignalCell,
+    from: Rank,
+    /// The signal that this member raises.
+    to: GlobalAddress,
+}
+
+/// A departure signal is raised by this much for each instance, and by one for each instance fewer. Among more than two
+/// members, none is further ahead of the others than there are [instances under way](crate::fuzzy_barrier::FUZZY_MAX).
+const DEPARTURE_STRIDE: u64 = 256;
+
+/// Returns the amount that a member adds to departure signals when it leaves and no instance after `last` will
+/// complete.
+fn departure(last: u64) -> u64 {
+    DEPARTURE_STRIDE * (last + 1)
+}
+
+/// Returns the last instance that will complete, given the amount that was added to a departure signal. None: nothing
+/// was.
+fn last_of_departure(raised: u64) -> Option<u64> {
+    let last = (raised / DEPARTURE_STRIDE).checked_sub(1)?;
+    Some(last.saturating_sub(raised % DEPARTURE_STRIDE))
 }
 
 /// The event that this member was notified of an instance in all stages before `until`.
@@ -53,6 +88,11 @@ impl Dissemination {
         stages + stages.saturating_sub(FIRST_TOKEN as u32 + 1)
     }
 
+    /// Returns the number of signals that `stages` stages of fuzzy barriers need: departure signals come last.
+    pub(crate) fn fuzzy_signals(stages: u32) -> u32 {
+        Dissemination::signals(stages) + stages
+    }
+
     /// Returns the number of queue lines for the commands of one instance: one line for a command with one trigger
     /// and one effect, else two.
     pub(crate) fn lines(stages: u32) -> u64 {
@@ -71,7 +111,54 @@ impl Dissemination {
             let (to, from) = neighbours(stage)?;
             Ok(DisseminationStage { cell: worker.fabric().own_signal(first + stage)?, from, to })
         };
-        Ok(Dissemination { first, all: (0..count).map(stage).collect::<Result<_, Cause>>()? })
+        let all = (0..count).map(stage).collect::<Result<_, Cause>>()?;
+        Ok(Dissemination { first, all, departures: Box::default() })
+    }
+
+    /// Makes the stages of the fuzzy barriers of a group. `first` returns the number of the first signal of each
+    /// member.
+    pub(crate) fn of_fuzzy_barriers(
+        group: &Group,
+        first: impl Fn(Rank) -> u32,
+    ) -> Result<Dissemination, Cause> {
+        let (worker, own, count) = (group.worker(), first(group.place()), Dissemination::count(group.size()));
+        let stages = Dissemination::new(worker, own, count, |stage| group.neighbours(stage, &first))?;
+        let before = Dissemination::signals(count);
+        let departure = |stage: u32| {
+            let (to, from) = group.neighbours(stage, |member| first(member) + before)?;
+            Ok(DepartureSignals { cell: worker.fabric().own_signal(own + before + stage)?, from, to })
+        };
+        Ok(Dissemination { departures: (0..count).map(departure).collect::<Result<_, Cause>>()?, ..stages })
+    }
+
+    /// Tells the members that this one notifies that it leaves, and that no instance after `last` will complete.
+    pub(crate) fn publish_departure(&self, worker: &Worker, last: u64) {
+        self.raise_departures(worker, departure(last));
+    }
+
+    /// Tells these members, after [`publish_departure`](Self::publish_departure), that `fewer` instances fewer will
+    /// complete. Of two members the other one is where this is known from.
+    pub(crate) fn publish_fewer(&self, worker: &Worker, fewer: u64) {
+        if self.len() > 1 {
+            self.raise_departures(worker, fewer);
+        }
+    }
+
+    fn raise_departures(&self, worker: &Worker, amount: u64) {
+        for signals in &self.departures {
+            let _ = worker.raise(signals.to, amount); // fails if that member has gone: it waits for nothing
+        }
+    }
+
+    /// Returns the last instance that will complete, and the member that has said so, if that is before `instance`.
+    pub(crate) fn departed_before(&self, fabric: &dyn Fabric, instance: u64) -> Option<(u64, Rank)> {
+        let last =
+            |signals: &DepartureSignals| Some((last_of_departure(signals.cell.read(fabric))?, signals.from));
+        self.departures
+            .iter()
+            .filter_map(last)
+            .filter(|(last, _)| *last < instance)
+            .min_by_key(|(last, _)| *last)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -154,6 +241,9 @@ impl WaitEvent for DisseminationArrival {
     }
 
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {
+        if let Some((_, departed)) = self.stages.departed_before(&*self.fabric, self.instance) {
+            return Some((departed, RankStage::Leaving));
+        }
         // A rank that is leaving still sends the notifications of what it has started.
         let missing = self.stages.missing_before(self.until, &*self.fabric, self.instance)?;
         Some((missing, RankStage::Left))
@@ -169,5 +259,15 @@ mod tests {
         let counts = [1, 2, 3, 4, 5, 8, 9, 16, 17].map(Dissemination::count);
         assert_eq!(counts, [0, 1, 2, 2, 3, 3, 4, 4, 5]);
         assert_eq!([1, 2, 3, 4, 5, 6].map(Dissemination::signals), [1, 2, 3, 5, 7, 9]);
+    }
+
+    #[test]
+    fn departures_are_decoded() {
+        assert_eq!(last_of_departure(0), None, "nothing was published");
+        for last in [0, 1, 128, 1 << 40] {
+            for fewer in (0..=128).filter(|fewer| *fewer <= last) {
+                assert_eq!(last_of_departure(departure(last) + fewer), Some(last - fewer));
+            }
+        }
     }
 }

@@ -270,7 +270,7 @@ impl CommunicatorMemory {
         let stages = Dissemination::count(messages.size());
         for (first, count) in [
             (self.plans.shutdown_signal.get(), stages),
-            (self.plans.fuzzy_signal.get(), Dissemination::signals(stages)),
+            (self.plans.fuzzy_signal.get(), Dissemination::fuzzy_signals(stages)),
         ] {
             first.map_or(Ok(()), |&first| free_signals(worker, first, count))?;
         }

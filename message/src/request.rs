@@ -328,6 +328,16 @@ impl Context {
         operation.is_unmatched_send(worker)
     }
 
+    /// Withdraws a send whose request was dropped. Returns false if it has met its receive, and goes on or has ended.
+    pub(crate) fn withdraw_detached(&self, operation: &Arc<MessageOp>) -> bool {
+        let is_withdrawn = self.withdraw_send(operation);
+        match is_withdrawn {
+            true => operation.free_slot(),
+            false => self.resume(operation),
+        }
+        is_withdrawn
+    }
+
     /// Lets waiting calls continue an operation that was not withdrawn.
     fn resume(&self, operation: &Arc<MessageOp>) {
         if !operation.is_over() {
@@ -515,6 +525,11 @@ impl PendingSend {
             }
         }
         self.bank.state(self.index).sending.set_idle();
+    }
+
+    /// Drops the request. Returns the operation, which goes on, if the send has not ended.
+    pub(crate) fn detached(self) -> Option<Arc<MessageOp>> {
+        self.operation.clone()
     }
 
     /// Withdraws the send if it has not met its receive. Returns true if it was withdrawn: its bytes are not read any

@@ -4,6 +4,13 @@
 use super::step::BufferId;
 
 /// A range of bytes in a buffer of one rank.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{BufferSpan, CollectiveKind, DATA, Shape};
+/// let contract = Shape::new(CollectiveKind::Bcast, 2, 0, 64).contract(0);
+/// assert_eq!(contract.inputs, [BufferSpan { buffer: DATA, offset: 0, bytes: 64 }]);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BufferSpan {
     /// The buffer.
@@ -16,6 +23,14 @@ pub struct BufferSpan {
 
 /// Where the bytes of an output come from: the same range of the buffer of each of these ranks, combined. Where the
 /// order matters, it is the combining order of this list.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{CollectiveKind, Origin, Shape};
+/// let contract = Shape::new(CollectiveKind::Reduce, 3, 0, 64).contract(0);
+/// let (_, origin): &(_, Origin) = &contract.outputs[0];
+/// assert_eq!(origin.ranks, [0, 1, 2]); // the values of all three, combined
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origin {
     /// The contributing ranks; one rank where nothing is combined.
@@ -27,6 +42,13 @@ pub struct Origin {
 }
 
 /// The inputs and outputs of one rank.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{CollectiveKind, Contract, Shape};
+/// let contract: Contract = Shape::new(CollectiveKind::Barrier, 4, 0, 0).contract(1);
+/// assert!(contract.synchronizes && contract.inputs.is_empty() && contract.outputs.is_empty());
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Contract {
     /// Ranges that the program has written before the start.

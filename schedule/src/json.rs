@@ -1,4 +1,21 @@
 //! Plan files: one JSON object that describes a schedule completely. docs/guide/plan-files.md describes the format.
+//!
+//! ```
+//! # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+//! use tasuki::schedule::{Builder, CollectiveKind, Shape, json};
+//! fn star(b: &mut Builder) {
+//!     let (data, ranks) = (b.buffer("data", b.bytes()), b.ranks());
+//!     for &rank in &ranks[1..] {
+//!         b.copy(data.on(ranks[0]), data.on(rank));
+//!     }
+//! }
+//! let schedule = Shape::new(CollectiveKind::Bcast, 8, 0, 1024).build("star", star);
+//! let mut text = Vec::new();
+//! json::write(&schedule, &mut text)?;
+//! let again = json::parse(std::str::from_utf8(&text)?)?;
+//! assert_eq!((again.name(), again.check()?), ("star", schedule.check()?));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use crate::ScheduleError;
 use crate::{

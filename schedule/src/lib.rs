@@ -58,6 +58,18 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The steps of all ranks, and the contract that they must fulfil.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Builder, CollectiveKind, Schedule, Shape};
+/// fn direct(b: &mut Builder) {
+///     let data = b.buffer("data", b.bytes());
+///     b.copy(data.on(0), data.on(1));
+/// }
+/// let schedule: Schedule = Shape::new(CollectiveKind::Bcast, 2, 0, 64).build("direct", direct);
+/// assert_eq!((schedule.name(), schedule.ranks()), ("direct", 2));
+/// assert!(schedule.check().is_ok());
+/// ```
 #[derive(Clone)]
 pub struct Schedule {
     name: String,

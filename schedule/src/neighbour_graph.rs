@@ -28,6 +28,15 @@ pub struct ReceivedBlock {
 
 /// The graph of ranks that exchange blocks. Each rank sends one block for each of its outgoing edges and receives one
 /// for each incoming edge. Blocks lie one behind the other in both buffers.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::NeighbourGraph;
+/// let ring = NeighbourGraph::cartesian(&[4], &[true], 64).expect("it is a grid");
+/// assert_eq!((ring.ranks(), ring.sent_blocks(0).count()), (4, 2));
+/// let (to, _) = ring.sent_blocks(0).next().expect("there are two");
+/// assert!([1, 3].contains(&to.to));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeighbourGraph {
     sends: Vec<Vec<Edge>>,

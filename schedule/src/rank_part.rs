@@ -83,6 +83,26 @@ pub struct SignalDecl {
 ///
 /// All ranks declare buffers and signals in the same order, also those that they do not use, so that a rank can name a
 /// location on another rank without asking it.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{CollectiveKind, RankPart, Schedule, Shape, started};
+/// fn part(part: &mut RankPart) {
+///     let (me, data) = (part.rank(), part.buffer("data", 64));
+///     let ready = part.signal("ready", u64::from(me == 0)); // rank 1 has started
+///     let arrived = part.signal("arrived", 1);
+///     if me == 0 {
+///         part.copy(ready.reaches(1), data.on(0, 0), data.on(1, 0), 64).then(arrived.on(1, 1)).then(arrived.on(0, 1));
+///     } else {
+///         part.join(started()).then(ready.on(0, 1));
+///     }
+///     part.finish(arrived.reaches(1));
+/// }
+/// let shape = Shape::new(CollectiveKind::Bcast, 2, 0, 64);
+/// let schedule = Schedule::new("by hand", 2, part, move |rank| shape.contract(rank));
+/// assert_eq!(schedule.check()?.steps, 2);
+/// # Ok::<(), Box<tasuki::schedule::Fault>>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RankPart {
     rank: usize,
@@ -208,6 +228,15 @@ impl RankPart {
 }
 
 /// The trigger that is met when the rank has started. No step begins sooner, so it stands for "no further condition".
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{RankPart, started};
+/// let mut part = RankPart::new(1);
+/// let ready = part.signal("ready", 1);
+/// part.join(started()).then(ready.on(0, 1)); // tells rank 0 that this rank has started
+/// assert_eq!(part.steps()[0].trigger, started());
+/// ```
 pub fn started() -> StepTrigger {
     START.reaches(1)
 }

@@ -4,6 +4,15 @@ use crate::Fault;
 use std::fmt;
 
 /// An error of importing, exporting or drawing a schedule.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// # #[cfg(feature = "files")] {
+/// use tasuki::schedule::{ScheduleError, json};
+/// let error = json::parse("{}").expect_err("it is no plan file");
+/// assert!(matches!(error, ScheduleError::Text(_)));
+/// # }
+/// ```
 #[derive(Debug)]
 pub enum ScheduleError {
     /// The text cannot be parsed: the place and the reason.

@@ -5,6 +5,13 @@ use crate::{BufferId, BufferSpan, Builder, Contract, Origin, Schedule};
 use std::sync::Arc;
 
 /// A kind of collective.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::CollectiveKind;
+/// assert_eq!(CollectiveKind::ReduceScatter.name(), "reduce_scatter");
+/// assert!(CollectiveKind::Gather.is_rooted() && CollectiveKind::Barrier.is_mutual());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CollectiveKind {
     /// No rank leaves before all ranks have entered.
@@ -78,6 +85,15 @@ impl CollectiveKind {
 }
 
 /// Sizes of blocks, in bytes.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{CollectiveKind, Counts, Shape};
+/// let equal = Shape::new(CollectiveKind::Gather, 3, 0, 16);
+/// assert_eq!((equal.bytes_of(2), equal.bytes_of_all()), (16, 48));
+/// let unequal = Shape { counts: Counts::Each([8, 0, 24].into()), ..equal };
+/// assert_eq!((unequal.bytes_of(2), unequal.offset_of(2), unequal.bytes_of_all()), (24, 8, 32));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Counts {
     /// All blocks have this size.
@@ -111,6 +127,13 @@ impl Placement {
 }
 
 /// The parameters of a collective.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{CollectiveKind, Shape};
+/// let shape = Shape::new(CollectiveKind::Scatter, 4, 1, 256); // from rank 1, 256 bytes for each of 4 ranks
+/// assert_eq!((shape.root, shape.bytes_of_all()), (1, 1024));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Which collective it is.
@@ -131,8 +154,25 @@ pub struct Shape {
 }
 
 /// The buffer of a collective with one buffer; the send buffer of a collective with two.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{ALGORITHMS, CollectiveKind, DATA, Shape};
+/// let shape = Shape::new(CollectiveKind::Bcast, 4, 0, 64);
+/// let fits = |one: &&tasuki::schedule::Algorithm| one.collective == shape.collective && (one.fits)(&shape);
+/// let algorithm = ALGORITHMS.iter().find(fits).expect("there is one");
+/// assert_eq!(algorithm.schedule(&shape, 1).contract(0).inputs[0].buffer, DATA);
+/// ```
 pub const DATA: BufferId = BufferId::FIRST;
 /// The receive buffer of a collective with two buffers.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{CollectiveKind, RESULT, Shape};
+/// let shape = Shape::new(CollectiveKind::Alltoall, 4, 0, 64); // 64 bytes for each rank
+/// let (received, _) = &shape.contract(0).outputs[0];
+/// assert_eq!(received.buffer, RESULT);
+/// ```
 pub const RESULT: BufferId = BufferId::SECOND;
 
 impl Shape {

@@ -1,10 +1,29 @@
 //! A step of a schedule: an action, a trigger, and effects.
 
 /// The identifier of a buffer. Every rank has a buffer with this identifier; sizes may differ between ranks.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{RankPart, BufferId};
+/// let mut part = RankPart::new(0);
+/// let (data, arrived) = (part.buffer("data", 64), part.signal("arrived", 1));
+/// let first: BufferId = data; // has this number on every rank
+/// assert_eq!((first.index(), arrived.index() > 0), (0, true));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BufferId(pub(super) u32);
 
 /// The identifier of a signal. Every rank has a signal with this identifier.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{RankPart, SignalId, started};
+/// let mut part = RankPart::new(0);
+/// let (data, arrived) = (part.buffer("data", 64), part.signal("arrived", 1));
+/// let signal: SignalId = arrived;
+/// part.copy(started(), data.on(0, 0), data.on(1, 0), 64).then(signal.on(1, 1)); // raises it at rank 1
+/// assert_eq!(part.steps()[0].effects().count(), 1);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SignalId(pub(super) u32);
 
@@ -15,6 +34,12 @@ pub struct SignalId(pub(super) u32);
 pub struct QueueId(pub u16);
 
 /// The signal that a rank's start raises by one. A step that waits for it begins with the start.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{START, started};
+/// assert_eq!(started(), START.reaches(1));
+/// ```
 pub const START: SignalId = SignalId(0);
 
 impl BufferId {
@@ -52,6 +77,14 @@ impl SignalId {
 }
 
 /// A location in the memory of a rank: a named buffer and an offset.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Location, RankPart};
+/// let data = RankPart::new(0).buffer("data", 64);
+/// let middle: Location = data.on(3, 32); // byte 32 of the buffer of rank 3
+/// assert_eq!((middle.rank, middle.offset), (3, 32));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Location {
     /// The rank that owns the memory.
@@ -90,6 +123,16 @@ pub enum StepKind {
 }
 
 /// The condition that a step waits for: the count of a signal of its own rank.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{RankPart, StepTrigger};
+/// let mut part = RankPart::new(1);
+/// let (data, arrived) = (part.buffer("data", 64), part.signal("arrived", 1));
+/// let trigger: StepTrigger = arrived.reaches(1); // one raise of this start
+/// part.copy(trigger, data.on(1, 0), data.on(2, 0), 64);
+/// assert_eq!(part.steps()[0].trigger.count, 1);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StepTrigger {
     /// The signal.
@@ -109,6 +152,16 @@ impl StepTrigger {
 }
 
 /// An addition to a signal, applied when the step is done and its bytes are visible.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{RankPart, StepEffect, started};
+/// let mut part = RankPart::new(0);
+/// let arrived = part.signal("arrived", 1);
+/// let effect: StepEffect = arrived.on(1, 1); // raises the signal of rank 1 by 1
+/// part.join(started()).then(effect);
+/// assert_eq!(part.steps()[0].effects().next().map(|effect| effect.rank), Some(1));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StepEffect {
     /// The rank that owns the signal.

@@ -39,6 +39,12 @@ pub struct ExplicitStep {
 }
 
 /// The largest buffer in bytes: a rank has no more addresses.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::BYTES_MAX;
+/// assert_eq!(BYTES_MAX, 1 << 40); // 1 TiB
+/// ```
 pub const BYTES_MAX: u64 = 1 << 40;
 /// The largest count of a signal in a start. Sums over all steps stay below 2^64.
 pub const COUNT_MAX: u64 = 1 << 32;

@@ -11,6 +11,22 @@ use tasuki_core::queue::command::{Action, Class, Command as Core, Effect as Core
 use tasuki_core::queue::encoding::EncodedCommand;
 use tasuki_core::queue::handler_call::{Args, Call, ReplyAddress};
 use tasuki_core::queue::inline_data::{INLINE_BYTES, Inline};
+/// How [`Command::reduce`] combines values.
+///
+/// ```
+/// use tasuki::Command;
+/// use tasuki::engine::Combine;
+/// tasuki::local(1, |job| {
+///     let (queue, values, done) = (job.queue(4)?, job.alloc::<i64>(2)?, job.signal()?);
+///     values.write(0, &[3, -5])?;
+///     let least = Command::reduce(values.pointer().at(1), values.pointer(), 1, Combine::Min);
+///     queue.post(least.then(done.on(job.rank()).add(1)))?;
+///     done.wait_at_least(1)?;
+///     assert_eq!(values.to_vec()?, [-5, -5]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub use tasuki_core::queue::reduction::Combine;
 use tasuki_core::queue::reduction::{ElementType, Reduction};
 

@@ -38,9 +38,56 @@ pub use crate::queue::{Posted, QueueStats, RemoteQueue};
 pub use crate::request::{AnyRequest, Requests};
 pub use crate::start::{Processes, Simulated};
 pub use crate::tracing::Span;
+/// What exactly has gone wrong, with its data.
+///
+/// ```
+/// use std::time::Duration;
+/// use tasuki::Slot;
+/// use tasuki::engine::Cause;
+/// tasuki::local(2, |job| {
+///     let impatient = job.world().within(Duration::from_millis(1));
+///     let error = impatient.recv(&mut [0_u64], job.rank_after(1), Slot(0)).expect_err("nobody has sent");
+///     assert!(matches!(error.cause(), Cause::TimedOut { .. }));
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+#[doc(inline)]
+pub use tasuki_core::base::Cause;
+/// An error of any type, which [`Error::program`](crate::Error::program) takes.
+///
+/// ```
+/// use tasuki::engine::ProgramError;
+/// use tasuki::{Error, ErrorKind};
+/// fn parse(text: &str) -> Result<u32, ProgramError> {
+///     if text.is_empty() { Err("there is no number")? }
+///     Ok(text.parse()?)
+/// }
+/// let failed = tasuki::local(1, |_| parse("").map_err(Error::program));
+/// assert_eq!(failed.expect_err("there is none").kind(), ErrorKind::Program);
+/// ```
+#[doc(inline)]
+pub use tasuki_core::base::ProgramError;
+/// How much simulated ranks write on their standard error.
+///
+/// ```
+/// use tasuki::Sim;
+/// use tasuki::engine::LogLevel;
+/// tasuki::sim(Sim::seed(7).ranks(2).log(LogLevel::Error), |job| job.barrier())?; // no warnings
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[doc(inline)]
 pub use tasuki_core::base::log::Level as LogLevel;
-#[doc(inline)]
-pub use tasuki_core::base::{Cause, ProgramError};
+/// What [`capabilities`] returns.
+///
+/// ```
+/// use tasuki::engine::{Capabilities, capabilities};
+/// tasuki::local(2, |job| {
+///     let can: Capabilities = capabilities(job);
+///     assert!(can.map && can.third_party); // threads reach each other's memory
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[doc(inline)]
 pub use tasuki_core::fabric::Capabilities;

@@ -4,7 +4,7 @@ use crate::communicator::Communicator;
 use crate::handler::registry::{Handlers, Locals};
 use crate::memory::allocate::{allocate_part, bytes_of, map};
 use crate::memory::array::Array;
-use crate::onesided::{GlobalAddress, LocalArray};
+use crate::onesided::{GlobalAddress, LocalArray, MemberArray};
 use crate::signal::Signal;
 use crate::start::{Helper, RankOptions};
 use crate::{Member, Pod, Rank, Result};
@@ -383,14 +383,14 @@ impl Job {
     /// })?;
     /// # Ok::<(), tasuki::Error>(())
     /// ```
-    pub fn alloc_on<T: Pod>(&self, members: &Communicator, count: usize) -> Result<Array<T>> {
+    pub fn alloc_on<T: Pod>(&self, members: &Communicator, count: usize) -> Result<MemberArray<T>> {
         let _limit = self.limited();
         let call = || format!("alloc_on({count} x {}, {})", type_name::<T>(), members.inner().name());
         if !Arc::ptr_eq(members.messages().worker(), &self.worker) {
             let cause = Cause::Argument("the communicator belongs to another job".into());
             return Err(members.inner().refuse(cause, "alloc_on", &call));
         }
-        let own: Result<Array<T>> = allocate_part(&self.worker, count, &call);
+        let own: Result<MemberArray<T>> = allocate_part(&self.worker, count, &call);
         let start = own.as_ref().map_or(GlobalAddress::NULL, |part| part.pointer().address());
         let signature = JobCallSignature::alloc::<T>(count);
         let parts = members.inner().exchange_words("alloc_on", &[start.bits(), signature.bits()], &call);

@@ -139,6 +139,7 @@ mod job_info;
 pub mod nicam;
 
 mod guide;
+mod own_rank;
 mod reduction;
 mod request;
 mod start;
@@ -173,7 +174,75 @@ pub use reduction::reduce_op::Sum;
 pub use request::{Request, block_on, wait_all, wait_any, wait_any_timeout};
 pub use signal::Signal;
 pub use start::{any_error, local, local_with, main, main_with, processes, sim, sim_with};
+/// Why a call has failed, on which rank, in which call, and the way out.
+///
+/// ```
+/// use tasuki::{ErrorKind, Rank};
+/// tasuki::local(2, |job| {
+///     let table = job.alloc::<u64>(4)?;
+///     let error = job.put(table.on(Rank(7)), &[1]).expect_err("there are two ranks");
+///     assert_eq!((error.kind(), error.rank()), (ErrorKind::Misuse, Some(job.rank())));
+///     println!("{error}"); // with a hint, if there is a way out
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[doc(inline)]
-pub use tasuki_core::base::{Error, ErrorKind, Rank, Result};
+pub use tasuki_core::base::Error;
+/// What a program decides by when a call has failed.
+///
+/// ```
+/// use std::time::Duration;
+/// use tasuki::{ErrorKind, Slot};
+/// tasuki::local(2, |job| {
+///     let impatient = job.world().within(Duration::from_millis(1));
+///     match impatient.recv(&mut [0_u64], job.rank_after(1), Slot(0)) {
+///         Err(error) if error.kind() == ErrorKind::TimedOut => job.barrier(), // nobody has sent
+///         outcome => outcome.map(drop),
+///     }
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+#[doc(inline)]
+pub use tasuki_core::base::ErrorKind;
+/// The number of a participant of a job.
+///
+/// ```
+/// use tasuki::Rank;
+/// tasuki::local(3, |job| {
+///     let squares = job.world().allgather(&job.rank().index().pow(2))?;
+///     assert_eq!(squares[Rank(2).index()], 4);
+///     assert_eq!(job.rank() == 0, job.rank() == Rank(0));
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+#[doc(inline)]
+pub use tasuki_core::base::Rank;
+/// What a program and its functions return.
+///
+/// ```
+/// use tasuki::{Job, Sum};
+/// fn sum_of_ranks(job: &Job) -> tasuki::Result<usize> {
+///     job.world().allreduce(&job.rank().index(), Sum)
+/// }
+/// assert_eq!(tasuki::local(3, sum_of_ranks)?, [3, 3, 3]);
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+#[doc(inline)]
+pub use tasuki_core::base::Result;
+/// Which ranks [`sim()`] simulates, with which seed, on which machine.
+///
+/// ```
+/// use tasuki::{Sim, Slot};
+/// let run = Sim::seed(7).ranks(16); // the seed decides delays and order
+/// let values = tasuki::sim(run, |job| {
+///     let mut got = 0_usize;
+///     job.world().sendrecv(&job.rank().0, job.rank_after(1), &mut got, job.rank_after(-1), Slot(0))?;
+///     Ok(got)
+/// })?;
+/// assert_eq!(values.into_values()[1], 0);
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[doc(inline)]
 pub use tasuki_fabric_sim::Sim;

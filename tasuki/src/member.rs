@@ -12,6 +12,9 @@ use tasuki_message::Context;
 /// another one ([`Communicator::split`](crate::Communicator::split)).
 /// [`Communicator::members`](crate::Communicator::members) translates.
 ///
+/// A member is a number, and a call takes it as one of its own communicator: `world.send` to a member of a grid that was
+/// split off goes to another rank, and nothing says so. Between communicators pass the [`Rank`], which each translates.
+///
 /// ```
 /// use tasuki::{Member, Rank, Slot, Sum};
 /// tasuki::local(4, |job| {
@@ -124,10 +127,6 @@ pub trait Peer: Copy + sealed::SealedPeer {
     #[doc(hidden)]
     fn member(self, of: &Context) -> Result<Option<Member>, Cause>;
 
-    /// Returns the rank that this is in the communicator of all ranks, or that it would be if there were so many.
-    #[doc(hidden)]
-    fn in_world(self) -> Option<Rank>;
-
     /// True if this names a member by its number, not by its rank.
     #[doc(hidden)]
     const IS_MEMBER: bool;
@@ -135,11 +134,6 @@ pub trait Peer: Copy + sealed::SealedPeer {
 
 impl Peer for Member {
     const IS_MEMBER: bool = true;
-
-    #[inline(always)]
-    fn in_world(self) -> Option<Rank> {
-        Some(self.place())
-    }
 
     #[inline(always)]
     fn member(self, _: &Context) -> Result<Option<Member>, Cause> {
@@ -151,11 +145,6 @@ impl Peer for Rank {
     const IS_MEMBER: bool = false;
 
     #[inline(always)]
-    fn in_world(self) -> Option<Rank> {
-        Some(self)
-    }
-
-    #[inline(always)]
     fn member(self, of: &Context) -> Result<Option<Member>, Cause> {
         of.peer(self).map(|member| Some(Member(member.0)))
     }
@@ -165,11 +154,6 @@ impl Peer for Option<Member> {
     const IS_MEMBER: bool = true;
 
     #[inline(always)]
-    fn in_world(self) -> Option<Rank> {
-        self.map(Member::place)
-    }
-
-    #[inline(always)]
     fn member(self, _: &Context) -> Result<Option<Member>, Cause> {
         Ok(self)
     }
@@ -177,11 +161,6 @@ impl Peer for Option<Member> {
 
 impl Peer for Option<Rank> {
     const IS_MEMBER: bool = false;
-
-    #[inline(always)]
-    fn in_world(self) -> Option<Rank> {
-        self
-    }
 
     #[inline(always)]
     fn member(self, of: &Context) -> Result<Option<Member>, Cause> {

@@ -168,6 +168,9 @@ impl<'job, T: Pod> PayloadSignal<'job, T> {
     /// The reader of this rank's payload signal. `from` is the writer, if it is known: a wait then ends with an error
     /// when that rank leaves.
     ///
+    /// Each reader begins with the first value that was ever put. So make one and keep it. One that is made after a
+    /// second value was put gets [`Cause::Overwritten`](crate::engine::Cause::Overwritten), since the first value is gone.
+    ///
     /// ```
     /// use tasuki::Request;
     /// use tasuki::onesided::PayloadSignal;

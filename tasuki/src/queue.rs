@@ -7,6 +7,21 @@ use crate::{Error, Rank, Result, Signal};
 use std::borrow::Borrow;
 use std::sync::Arc;
 use tasuki_core::base::Cause;
+/// What [`Queue::stats`] returns.
+///
+/// ```
+/// use tasuki::Command;
+/// use tasuki::engine::QueueStats;
+/// tasuki::local(1, |job| {
+///     let (queue, done) = (job.queue(8)?, job.signal()?);
+///     queue.post(Command::nothing().then(done.on(job.rank()).add(1)))?;
+///     done.wait_at_least(1)?;
+///     let QueueStats { waiting, failed, .. } = queue.stats();
+///     assert_eq!((waiting, failed), (0, 0));
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub use tasuki_core::engine::QueueStats;
 use tasuki_core::engine::{LocalQueue, QueueName, Worker};
 use tasuki_core::queue::encoding::EncodedCommand;

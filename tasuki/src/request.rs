@@ -1,5 +1,6 @@
 //! Requests: work that was begun, and the functions that wait for several of them.
 
+use crate::own_rank::on_own_rank;
 use crate::{Error, Result};
 use smallvec::SmallVec;
 use std::task::{self, Poll};
@@ -247,7 +248,8 @@ fn first_of<'r, R: AnyRequest + ?Sized + 'r>(
 ) -> Result<usize> {
     let mut requests: SmallVec<[&mut R; 8]> = requests.into_iter().collect();
     if requests.is_empty() {
-        return Err(Error::argument("there is no request to wait for").in_call(|| call.to_string()));
+        let error = Error::argument("there is no request to wait for").in_call(|| call.to_string());
+        return Err(on_own_rank(error));
     }
     block_until(limit, |context| {
         let mut polled = requests.iter_mut().map(|request| request.poll_any(context));

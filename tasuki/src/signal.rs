@@ -5,14 +5,16 @@ use crate::job::Job;
 use crate::onesided::GlobalAddress;
 use crate::remote_signal::RemoteSignal;
 use crate::trigger::{Trigger, wait_call};
-use crate::{GlobalPtr, Pod, Rank, Result};
+use crate::{Error, GlobalPtr, Pod, Rank, Result};
+use tasuki_core::base::Cause;
 use tasuki_core::engine::Condition;
 use tasuki_core::fabric::SignalCell;
 use tasuki_core::segment::layout::signal_offset;
 
 /// A 64-bit counter on every rank, which other ranks raise and this rank waits for. Made by [`Job::signal`].
 ///
-/// The counter wraps. A wait compares by signed difference, so thresholds may grow without end.
+/// The counter wraps. A wait compares by signed difference, so thresholds may grow without end, and one raise adds less
+/// than 2^63.
 ///
 /// ```
 /// tasuki::local(3, |job| {
@@ -152,7 +154,7 @@ impl Job {
     ///
     /// `values` may be reused when the call returns. A rank that observes this raise sees the values in place. Two
     /// calls are not ordered with each other, not even to the same rank: see [`Signal::wait_at_least`]. Errors: those
-    /// of [`Job::put`]; signal and data belong to different ranks. Cost: one copy and one atomic addition.
+    /// of [`Job::put`] and [`Job::raise`]; signal and data belong to different ranks. Cost: one copy and one atomic addition.
     ///
     /// ```
     /// tasuki::local(2, |job| {
@@ -173,10 +175,12 @@ impl Job {
         signal: RemoteSignal,
         amount: u64,
     ) -> Result<()> {
+        self.check_amount(signal, amount, "put_signal")?;
         self.worker.put_signal(to.address(), bytemuck::cast_slice(values.values()), signal.0, amount)
     }
 
-    /// Raises a signal by `amount`. Errors: the signal's address is invalid; a rank died. Cost: one atomic addition.
+    /// Raises a signal by `amount`, less than 2^63: by more, waits would take the counter for lower than before. Errors:
+    /// the amount is too large; the signal's address is invalid; a rank died. Cost: one atomic addition.
     ///
     /// ```
     /// use tasuki::Rank;
@@ -193,6 +197,21 @@ impl Job {
     /// ```
     #[inline]
     pub fn raise(&self, signal: RemoteSignal, amount: u64) -> Result<()> {
+        self.check_amount(signal, amount, "raise")?;
         self.worker.raise(signal.0, amount)
+    }
+
+    #[inline(always)]
+    fn check_amount(&self, signal: RemoteSignal, amount: u64, call: &str) -> Result<()> {
+        if amount as i64 >= 0 { Ok(()) } else { Err(self.too_much(signal, amount, call)) }
+    }
+
+    #[cold]
+    fn too_much(&self, signal: RemoteSignal, amount: u64, call: &str) -> Error {
+        let to = signal.0.rank();
+        let text = format!("a signal is raised by less than 2^63 at a time, and {amount} is more");
+        self.worker
+            .fault(Cause::Argument(text), || format!("{call}(signal of rank {to})"))
+            .with_peer(Some(to))
     }
 }

@@ -210,6 +210,7 @@ macro_rules! each_case {
             Everywhere "E5" 1..=3 channels::e5_senders_are_dropped;
             Everywhere "E5" 2..=3 channels::e5_a_sender_leaves_before_its_receiver_comes;
             Everywhere "E5" 2..=3 channels::e5_ranks_leave;
+            Everywhere "E5" 2..=3 channels::e5_ranks_with_plans_leave_early;
             Everywhere "E" 1..=3 channels::e_types_of_channels_differ;
             Everywhere "E" 1..=3 channels::e_limits_of_channels;
             Everywhere "E requests" 1..=3 channels::e_channels_are_awaited;
@@ -361,6 +362,7 @@ macro_rules! each_case {
             Everywhere "I5" 2..=8 fuzzy_barriers::i5_reset_at_start_set_once;
             Everywhere "I8" 1..=5 fuzzy_barriers::i8_threads_start_barriers;
             Everywhere "I" 2..=8 fuzzy_barriers::i_leaving_with_barriers_under_way;
+            Everywhere "I" 2..=8 fuzzy_barriers::i_members_with_plans_leave_early;
             Everywhere "J1" 1..=5 plans::j1_each_start_delivers_its_own_values;
             Everywhere "J2" 1..=5 plans::j2_members_start_plans_in_different_orders;
             Everywhere "J3 J12" 1..=5 plans::j3_plans_are_dropped_at_any_moment;

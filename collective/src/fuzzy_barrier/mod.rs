@@ -20,20 +20,22 @@
 //!
 //! Other members may wait for the notifications of a member's commands. So a member that leaves the job stays until
 //! the instances that it has started are complete, or cannot complete. Its stage is *leaving* meanwhile, so ranks that
-//! wait for anything else from it get an error at once.
+//! wait for anything else from it get an error at once, also in a wait for an instance that it has not started
+//! ([`departure`]).
 //!
 //! Source: Matsuda, Tanaka, Kubota, Sato, "Network Interface Active Messages for SMP clusters"; for any number of
 //! members: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988).
 
+pub(crate) mod departure;
 pub(crate) mod state;
 
 use crate::communicator::Communicator;
 use crate::dissemination::Dissemination;
-use crate::failure::published_wait::Lane;
+use departure::FuzzyDeparture;
 use state::{Fuzzy, call};
 use std::sync::Arc;
-use tasuki_core::base::sync::{AtomicBool, Ordering};
-use tasuki_core::base::{Cause, Result};
+use tasuki_core::base::sync::Ordering;
+use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::LocalQueue;
 
 pub use state::{FUZZY_MAX, FuzzyBarrier};
@@ -66,20 +68,30 @@ impl Communicator {
     fn make_fuzzy(&self, prepare: &dyn Fn()) -> Result<()> {
         let fault = |cause| self.worker().fault(cause, call);
         self.worker().check().map_err(fault)?; // what is made here is freed when the rank leaves
-        let (first, queue, all) = match self.fuzzy_signals {
-            Some(first) => (first, self.fuzzy_queue(prepare)?, vec![first.into(); self.size()]),
-            None => self.exchange_fuzzy(prepare)?,
+        let (departure, queue) = match &self.fuzzy_departure {
+            Some(departure) => (departure.clone(), self.fuzzy_queue(prepare)?),
+            None => {
+                let (all, queue) = self.exchange_fuzzy(prepare)?;
+                (self.new_departure(|member| all[member.index()] as u32).map_err(fault)?, queue)
+            }
         };
-        let fuzzy = self.joined_fuzzy(first, queue, &all).map_err(fault)?;
+        let fuzzy = Arc::new(Fuzzy::new(self.messages().worker(), self.name(), departure, queue));
         self.messages().add_finalize_hook(fuzzy.clone())?;
         let _ = self.fuzzy.set(fuzzy); // one thread at a time makes it
         Ok(())
     }
 
-    /// Allocates this member's signals and queue, and exchanges the first signals of all members.
-    fn exchange_fuzzy(&self, prepare: &dyn Fn()) -> Result<(u32, Option<Arc<LocalQueue>>, Vec<u64>)> {
+    /// Makes the stages of fuzzy barriers, and what this member tells of them when it leaves. `first` returns the number
+    /// of the first signal of each member.
+    pub(crate) fn new_departure(&self, first: impl Fn(Rank) -> u32) -> Result<Arc<FuzzyDeparture>, Cause> {
+        let stages = Dissemination::of_fuzzy_barriers(self.group(), first)?;
+        Ok(FuzzyDeparture::new(self.worker(), stages, self.monitor()))
+    }
+
+    /// Allocates this member's signals and queue. Returns the first signals of all members.
+    fn exchange_fuzzy(&self, prepare: &dyn Fn()) -> Result<(Vec<u64>, Option<Arc<LocalQueue>>)> {
         const FAILED: u64 = u64::MAX;
-        let signals = Dissemination::signals(Dissemination::count(self.size()));
+        let signals = Dissemination::fuzzy_signals(Dissemination::count(self.size()));
         let first = self.worker().registry().untouched_signals(signals);
         let ours = first.and_then(|first| Ok((first, self.fuzzy_queue(prepare)?)));
         let first = ours.as_ref().map_or(FAILED, |(first, _)| u64::from(*first));
@@ -91,7 +103,7 @@ impl Communicator {
         let failed = match notified {
             Ok(all) if !all.contains(&FAILED) => {
                 let _ = self.plans().fuzzy_signal.set(first); // freed with the communicator
-                return Ok((first, queue, all));
+                return Ok((all, queue));
             }
             Ok(_) => {
                 let text = "another member found no room for its part of the barrier";
@@ -113,22 +125,5 @@ impl Communicator {
         let lines = Dissemination::lines(stages) * FUZZY_MAX;
         let queue = self.worker().make_queue(lines as usize, None);
         queue.map(Some).map_err(|cause| self.worker().fault(cause, call))
-    }
-
-    /// Makes the state from the first signals of all members.
-    fn joined_fuzzy(
-        &self,
-        first: u32,
-        queue: Option<Arc<LocalQueue>>,
-        all: &[u64],
-    ) -> Result<Arc<Fuzzy>, Cause> {
-        let neighbours = |stage| self.group().neighbours(stage, |member| all[member.index()] as u32);
-        let worker = self.messages().worker().clone();
-        let stages = Dissemination::new(&worker, first, Dissemination::count(self.size()), neighbours)?;
-        let (started, is_over) =
-            (self.monitor().lane_count(Lane::FuzzyBarrier).clone(), AtomicBool::new(false));
-        let (communicator, stages) = (self.name().clone(), Arc::new(stages));
-        let monitor = self.monitor().clone();
-        Ok(Arc::new(Fuzzy { worker, monitor, communicator, stages, queue, started, is_over }))
     }
 }

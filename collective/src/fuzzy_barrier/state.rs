@@ -1,5 +1,6 @@
 //! The state of a communicator's fuzzy barriers, and one instance.
 
+use super::departure::FuzzyDeparture;
 use crate::dissemination::{Dissemination, DisseminationArrival};
 use crate::failure::monitor::FailureMonitor;
 use crate::failure::published_wait::Lane;
@@ -10,7 +11,8 @@ use tasuki_core::base::error_hint::FUZZY_BARRIERS;
 use tasuki_core::base::sync::{AtomicBool, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::{
-    AwaitedCondition, Condition, Deadline, LocalQueue, Worker, scoped_wait_probe, scoped_wait_probe_about,
+    AwaitedCondition, Condition, Deadline, LocalQueue, WaitEvent, Worker, scoped_wait_probe,
+    scoped_wait_probe_about,
 };
 use tasuki_message::FinalizeHook;
 
@@ -20,15 +22,16 @@ pub const FUZZY_MAX: u64 = 128;
 /// The fuzzy barriers of a communicator, as one member sees them.
 #[derive(Debug)]
 pub(crate) struct Fuzzy {
-    pub(super) worker: Arc<Worker>,
-    pub(super) monitor: Arc<FailureMonitor>,
+    worker: Arc<Worker>,
+    monitor: Arc<FailureMonitor>,
     /// The name of the communicator.
-    pub(super) communicator: Arc<str>,
-    pub(super) stages: Arc<Dissemination>,
+    communicator: Arc<str>,
+    stages: Arc<Dissemination>,
     /// The queue with the notifications that cannot be sent yet; None with two members or fewer.
-    pub(super) queue: Option<Arc<LocalQueue>>,
-    pub(super) started: Arc<AtomicU64>,
-    pub(super) is_over: AtomicBool,
+    queue: Option<Arc<LocalQueue>>,
+    started: Arc<AtomicU64>,
+    departure: Arc<FuzzyDeparture>,
+    is_over: AtomicBool,
 }
 
 /// An instance of a fuzzy barrier that this member has started. Any thread may test it or wait for it. It may be
@@ -109,6 +112,24 @@ pub(super) fn call() -> String {
 }
 
 impl Fuzzy {
+    pub(super) fn new(
+        worker: &Arc<Worker>,
+        communicator: &Arc<str>,
+        departure: Arc<FuzzyDeparture>,
+        queue: Option<Arc<LocalQueue>>,
+    ) -> Fuzzy {
+        Fuzzy {
+            worker: worker.clone(),
+            monitor: departure.monitor.clone(),
+            communicator: communicator.clone(),
+            stages: departure.stages.clone(),
+            queue,
+            started: departure.started.clone(),
+            departure,
+            is_over: AtomicBool::new(false),
+        }
+    }
+
     /// Starts the next instance: sends the notifications that can be sent now, and posts commands for the others.
     #[inline]
     pub(super) fn start(&self) -> Result<u64, Cause> {
@@ -172,8 +193,21 @@ impl FinalizeHook for Fuzzy {
         self.monitor.is_failed() || self.stages.have_reached(worker, started)
     }
 
-    fn finalize(&self, worker: &Worker) -> Result<()> {
+    fn will_leave(&self, worker: &Worker) {
         self.is_over.store(true, Ordering::Relaxed);
+        self.departure.will_leave(worker);
+    }
+
+    fn announce_finalize(&self, worker: &Worker) -> Result<bool> {
+        self.departure.announce_finalize(worker)
+    }
+
+    fn next_event(&self) -> Option<Arc<dyn WaitEvent>> {
+        self.departure.next_event()
+    }
+
+    fn finalize(&self, worker: &Worker) -> Result<()> {
+        self.will_leave(worker); // a member that has dropped the communicator leaves only later
         let started = self.started.load(Ordering::Relaxed);
         // This wait fails if a member leaves without having started the instance, or if the communicator has failed.
         // That is no failure of this member.

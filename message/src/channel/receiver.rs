@@ -7,6 +7,8 @@ use super::sender::slot_of_offers;
 use super::{ChannelElement, DroppedEnd, End, KeptMemory};
 use crate::buffer::MessageBuffer;
 use crate::context::Context;
+use crate::progress::operation::MessageOp;
+use crate::protocol::outcome::Outcome;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::thread::panicking;
@@ -21,6 +23,8 @@ use tasuki_core::segment::GlobalAddress;
 #[derive(Debug)]
 pub struct ChannelReceiver {
     end: End,
+    /// The offer, until the sender's rank has received it.
+    offer: Option<Arc<MessageOp>>,
     committed: OwnCounter,
     /// The sender's counter, when it has accepted the offer.
     released: Option<PeerCounter>,
@@ -56,14 +60,15 @@ impl ChannelReceiver {
         let call = || end.call("channel_from");
         let committed = OwnCounter::new(worker).map_err(|error| not_made(error, worker, call()))?;
         let offer = RingOffer::new(&element, ring, capacity, (committed.signal, committed.base));
-        if let Err(error) = send_offer(context, &offer, from, slot) {
+        let offer = send_offer(context, &offer, from, slot).map_err(|error| {
             committed.free(worker);
-            return Err(error.in_outer_call(call()));
-        }
+            error.in_outer_call(call())
+        })?;
         let ring_bytes = capacity * element.size;
         end.add_bytes(OwnCounter::BYTES + ring_bytes);
         Ok(ChannelReceiver {
             end,
+            offer,
             committed,
             released: None,
             capacity,
@@ -122,7 +127,8 @@ impl ChannelReceiver {
         if self.look("try_peek")? {
             return Ok(true);
         }
-        self.end.worker().test(&self.condition(), &|| self.end.call("try_peek"))?;
+        let tested = self.end.worker().test(&self.condition(), &|| self.end.call("try_peek"));
+        tested.map_err(|error| self.after_failed_wait(error))?;
         self.look("try_peek")
     }
 
@@ -135,23 +141,38 @@ impl ChannelReceiver {
         Poll::Pending
     }
 
-    /// Waits until the sender says something that was not seen yet.
-    fn wait_for_change(&self, name: &str) -> Result<()> {
+    /// Waits until the sender says something that was not seen yet, or has received the offer.
+    fn wait_for_change(&mut self, name: &str) -> Result<()> {
         let (worker, call) = (self.end.worker(), || self.end.call(name));
-        match self.condition() {
+        let waited = match self.condition() {
             Condition::Signal(cell, threshold, from) => worker.wait_signal(cell, threshold, from, &call),
             other => worker.wait(&other, worker.call_deadline(), &call),
-        }
+        };
+        waited.map_err(|error| self.after_failed_wait(error))
     }
 
-    /// The sender says something that was not seen yet. A sender that was dropped before it had accepted the offer says
-    /// so while its rank leaves.
+    /// Withdraws the offer if the sender's rank has left without having made its end: the caller learns that now, and
+    /// the end of this rank need not report a message that nobody has received.
+    #[cold]
+    fn after_failed_wait(&mut self, error: Error) -> Error {
+        if let (Cause::PeerLeft { .. }, Some(offer)) = (error.cause(), &self.offer)
+            && self.end.context.withdraw_detached(offer)
+        {
+            (self.offer, self.failed) = (None, Some(error.clone()));
+        }
+        error
+    }
+
+    /// The sender says something that was not seen yet, or has received the offer. A rank that leaves receives no offer
+    /// for which it has no sender. A sender that was dropped before it had accepted the offer says so while its rank
+    /// leaves.
     fn condition(&self) -> Condition {
         let threshold = self.committed.base.wrapping_add(self.seen + 1);
         match self.released {
             Some(_) => Condition::Signal(self.committed.cell, threshold, Some(self.end.peer)),
             None => Condition::Event(Arc::new(Accepted {
                 worker: self.end.worker().clone(),
+                offer: self.offer.clone(),
                 committed: self.committed,
                 peer: self.end.peer,
                 call: self.end.call("peek"),
@@ -163,15 +184,33 @@ impl ChannelReceiver {
         self.seen % 2 == 1
     }
 
+    /// Returns true if the offer was withdrawn or refused: no sender will ever use the ring.
+    fn is_unused(&self) -> bool {
+        self.released.is_none() && self.failed.is_some()
+    }
+
     /// Looks at what the sender has said. Returns true if there is an element, or none will come. Never waits.
     fn look(&mut self, call: &str) -> Result<bool> {
         if self.is_dropped {
             return Err(self.end.fault(Cause::AlreadyReturned { what: "the channel" }, call));
         }
         self.note()?;
+        self.note_offer(call);
         match &self.failed {
             Some(error) => Err(error.clone()),
             None => Ok(self.until > self.read || self.is_closed()),
+        }
+    }
+
+    /// Notes whether the sender's rank has received the offer, or has refused it: it has another receive on the slot.
+    fn note_offer(&mut self, call: &str) {
+        let Some(offer) = &self.offer else { return };
+        self.end.context.progress.step(self.end.worker(), offer);
+        if let Some(outcome) = offer.end() {
+            if let Outcome::Failed(cause) = outcome {
+                self.failed = Some(self.end.fault(cause, call));
+            }
+            self.offer = None;
         }
     }
 
@@ -234,8 +273,9 @@ impl ChannelReceiver {
     /// and the ring is the caller's again.
     pub fn free(&mut self) -> Result<()> {
         let _limit = self.end.limited();
-        while !self.drop_end()? || !self.is_closed() {
+        while !self.is_unused() && (!self.drop_end()? || !self.is_closed()) {
             self.wait_for_change("free")?;
+            self.note_offer("free");
         }
         let ring_bytes = std::mem::take(&mut self.ring_bytes);
         self.subtract_bytes(ring_bytes);
@@ -257,6 +297,12 @@ impl ChannelReceiver {
         let context = self.end.context.clone();
         if !panicking() {
             if worker.check_alive().is_err() {
+                return;
+            }
+            if self.is_unused() {
+                self.committed.free(&worker);
+                let bytes = self.end.bytes;
+                self.end.subtract_bytes(bytes);
                 return;
             }
             // An error says that the job is over, or the sender's rank has gone.
@@ -287,20 +333,27 @@ impl EarlyEnd for ChannelReceiver {
     }
 }
 
-/// Sends the offer, by a send that ends by itself.
-fn send_offer(context: &Arc<Context>, offer: &RingOffer, to: Rank, slot: u32) -> Result<()> {
+/// Sends the offer, by a send that ends by itself. Returns it unless it has ended.
+fn send_offer(
+    context: &Arc<Context>,
+    offer: &RingOffer,
+    to: Rank,
+    slot: u32,
+) -> Result<Option<Arc<MessageOp>>> {
     let (bytes, slot) = (bytemuck::bytes_of(offer), slot_of_offers(slot));
-    if context.try_begin_send(bytes, to, slot)?.is_none() {
-        let buffer = MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes.to_vec()));
-        drop(context.begin_send(buffer, to, slot)?);
+    if context.try_begin_send(bytes, to, slot)?.is_some() {
+        return Ok(None);
     }
-    Ok(())
+    let buffer = MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes.to_vec()));
+    Ok(context.begin_send(buffer, to, slot)?.detached())
 }
 
-/// The sender has accepted or refused the offer.
+/// The sender has accepted or refused the offer, or its rank has received it.
 #[derive(Debug)]
 struct Accepted {
     worker: Arc<Worker>,
+    /// The offer, if it was not received yet.
+    offer: Option<Arc<MessageOp>>,
     committed: OwnCounter,
     peer: Rank,
     call: String,
@@ -308,11 +361,11 @@ struct Accepted {
 
 impl WaitEvent for Accepted {
     fn happened(&self) -> bool {
-        self.committed.read(&self.worker) >= 2
+        self.committed.read(&self.worker) >= 2 || self.offer.as_ref().is_some_and(|offer| offer.happened())
     }
 
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {
-        Some((self.peer, RankStage::Left))
+        Some((self.peer, if self.offer.is_some() { RankStage::Leaving } else { RankStage::Left }))
     }
 
     fn needs_message_of(&self) -> Option<Rank> {

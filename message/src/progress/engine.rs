@@ -413,6 +413,9 @@ impl Agent for ProgressEngine {
 
     fn announce_leaving(&self, worker: &Worker) {
         drain::promise(self, worker);
+        if !self.first_detached().is_empty() || self.finalize_hooks.is_any_unfinished(worker) {
+            self.finalize_hooks.will_leave(worker);
+        }
     }
 
     fn leave(&self, worker: &Worker) -> Result<()> {

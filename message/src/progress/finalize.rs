@@ -12,6 +12,10 @@ pub trait FinalizeHook: Send + Sync + Debug {
     /// Returns true if no work is unfinished at the moment.
     fn is_finalized(&self, worker: &Worker) -> bool;
 
+    /// Tells other ranks what this one will not begin any more. Called before a rank with unfinished work announces that
+    /// it is leaving: then it may still stay for long.
+    fn will_leave(&self, _worker: &Worker) {}
+
     /// Announces to the other ranks involved that this rank leaves. These ranks need each other until all have
     /// announced it. Returns true when that is done; an error if it cannot be. Called again, in turn with other
     /// hooks, when [`FinalizeHook::next_event`] has happened.
@@ -62,6 +66,18 @@ impl FinalizeHooks {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<dyn FinalizeHook>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if the work of a hook is unfinished at the moment.
+    pub(crate) fn is_any_unfinished(&self, worker: &Worker) -> bool {
+        let hooks = self.lock().clone();
+        !hooks.iter().all(|hook| hook.is_finalized(worker)) // not under the lock: it calls the fabric
+    }
+
+    /// Tells all hooks that the rank is about to leave.
+    pub(crate) fn will_leave(&self, worker: &Worker) {
+        let hooks = self.lock().clone();
+        hooks.iter().for_each(|hook| hook.will_leave(worker));
     }
 
     /// Runs all hooks.

@@ -26,6 +26,17 @@ use crate::shape::{CollectiveKind, Shape};
 use crate::{RankPart, Schedule, StepEffect, started};
 
 /// A collective algorithm.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{ALGORITHMS, Algorithm, CollectiveKind, Shape};
+/// let shape = Shape::new(CollectiveKind::Allreduce, 6, 0, 1024);
+/// let fits = |one: &&Algorithm| one.collective == shape.collective && (one.fits)(&shape);
+/// for algorithm in ALGORITHMS.iter().filter(fits) {
+///     println!("{}: {} steps", algorithm.name, algorithm.schedule(&shape, 1).check()?.steps);
+/// }
+/// # Ok::<(), Box<tasuki::schedule::Fault>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Algorithm {
     /// The name.
@@ -48,6 +59,14 @@ enum Make {
 }
 
 /// All algorithms.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{ALGORITHMS, CollectiveKind};
+/// let of_bcast = ALGORITHMS.iter().filter(|algorithm| algorithm.collective == CollectiveKind::Bcast);
+/// let names: Vec<_> = of_bcast.map(|algorithm| algorithm.name).collect();
+/// assert!(names.contains(&"binomial"));
+/// ```
 pub const ALGORITHMS: &[Algorithm] = &[
     barrier::DISSEMINATION,
     central_rank::BARRIER,

@@ -23,10 +23,36 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// The identifier of a step of a builder.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Builder, CollectiveKind, Shape, StepId};
+/// fn relay(b: &mut Builder) {
+///     let data = b.buffer("data", b.bytes());
+///     let first: StepId = b.copy(data.on(0), data.on(1)).id();
+///     b.copy(data.on(1), data.on(2)).after([first]);
+/// }
+/// assert_eq!(Shape::new(CollectiveKind::Bcast, 3, 0, 64).build("relay", relay).check()?.depth, 2);
+/// # Ok::<(), Box<tasuki::schedule::Fault>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StepId(usize);
 
 /// A range of bytes in a buffer of one rank.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Builder, CollectiveKind, Region, Shape};
+/// fn in_halves(b: &mut Builder) {
+///     let data = b.buffer("data", b.bytes());
+///     for bytes in [0..32, 32..64] {
+///         let [from, to]: [Region; 2] = [0, 1].map(|rank| data.on(rank).part(bytes.clone()));
+///         b.copy(from, to);
+///     }
+/// }
+/// Shape::new(CollectiveKind::Bcast, 2, 0, 64).build("in halves", in_halves).check()?;
+/// # Ok::<(), Box<tasuki::schedule::Fault>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Region {
     place: Location,
@@ -34,6 +60,17 @@ pub struct Region {
 }
 
 /// A buffer that all ranks have.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Builder, CollectiveKind, NamedBuffer, Shape};
+/// fn direct(b: &mut Builder) {
+///     let data: NamedBuffer = b.buffer("data", b.bytes());
+///     b.copy(data.on(0), data.on(1)); // the whole buffer of each
+/// }
+/// Shape::new(CollectiveKind::Bcast, 2, 0, 64).build("direct", direct).check()?;
+/// # Ok::<(), Box<tasuki::schedule::Fault>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NamedBuffer {
     buffer: BufferId,
@@ -106,6 +143,20 @@ impl Draft {
 }
 
 /// A schedule under construction.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Builder, CollectiveKind, Shape};
+/// fn star(b: &mut Builder) {
+///     let (data, ranks) = (b.buffer("data", b.bytes()), b.ranks()); // the root comes first
+///     for &rank in &ranks[1..] {
+///         b.copy(data.on(ranks[0]), data.on(rank));
+///     }
+/// }
+/// let schedule = Shape::new(CollectiveKind::Bcast, 6, 2, 64).build("star", star);
+/// assert_eq!(schedule.check()?.depth, 1);
+/// # Ok::<(), Box<tasuki::schedule::Fault>>(())
+/// ```
 #[derive(Debug)]
 pub struct Builder {
     ranks: usize,
@@ -118,6 +169,19 @@ pub struct Builder {
 }
 
 /// The step added last; further dependencies can be added to it.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{AddedStep, Builder, CollectiveKind, Shape};
+/// fn relay(b: &mut Builder) {
+///     let data = b.buffer("data", b.bytes());
+///     let first = b.copy(data.on(0), data.on(1)).id();
+///     let second: AddedStep<'_> = b.copy(data.on(1), data.on(2));
+///     second.after(Some(first));
+/// }
+/// assert_eq!(Shape::new(CollectiveKind::Bcast, 3, 0, 64).build("relay", relay).check()?.depth, 2);
+/// # Ok::<(), Box<tasuki::schedule::Fault>>(())
+/// ```
 #[derive(Debug)]
 pub struct AddedStep<'b>(&'b mut Builder);
 

@@ -4,6 +4,22 @@ use crate::{Location, Name};
 use std::fmt;
 
 /// An event in a start of a schedule.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Builder, CollectiveKind, Fault, FaultSite, Shape};
+/// // Rank 1 passes on what it may not have got yet: `.after(..)` is missing.
+/// fn too_early(b: &mut Builder) {
+///     let data = b.buffer("data", b.bytes());
+///     b.copy(data.on(0), data.on(1));
+///     b.copy(data.on(1), data.on(2));
+/// }
+/// let schedule = Shape::new(CollectiveKind::Bcast, 3, 0, 64).build("too early", too_early);
+/// let Err(fault) = schedule.check() else { panic!("it is wrong") };
+/// let Fault::Race { one, .. } = *fault else { panic!("{fault}") };
+/// let step: FaultSite = one;
+/// assert!(step.to_string().starts_with("step"));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FaultSite {
     /// The rank.
@@ -28,6 +44,20 @@ impl fmt::Display for FaultSite {
 }
 
 /// Why a schedule is refused.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Builder, CollectiveKind, Fault, Shape};
+/// // Rank 1 passes on what it may not have got yet: `.after(..)` is missing.
+/// fn too_early(b: &mut Builder) {
+///     let data = b.buffer("data", b.bytes());
+///     b.copy(data.on(0), data.on(1));
+///     b.copy(data.on(1), data.on(2));
+/// }
+/// let schedule = Shape::new(CollectiveKind::Bcast, 3, 0, 64).build("too early", too_early);
+/// let fault: Box<Fault> = schedule.check().expect_err("it is wrong");
+/// assert!(fault.to_string().contains("without an order between them"));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// A step or an end waits for a signal or raises a signal that does not exist, or raises it by 0.

@@ -26,6 +26,21 @@ use super::Schedule;
 use unrolled::Unrolled;
 
 /// The size of a schedule that was proven.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Builder, CheckReport, CollectiveKind, Shape};
+/// fn star(b: &mut Builder) {
+///     let (data, ranks) = (b.buffer("data", b.bytes()), b.ranks());
+///     for &rank in &ranks[1..] {
+///         b.copy(data.on(ranks[0]), data.on(rank));
+///     }
+/// }
+/// let schedule = Shape::new(CollectiveKind::Bcast, 8, 0, 1024).build("star", star);
+/// let report: CheckReport = schedule.check()?;
+/// assert_eq!((report.ranks, report.depth, report.busiest_bytes), (8, 1, 7 * 1024)); // rank 0 sends seven times
+/// # Ok::<(), Box<tasuki::schedule::Fault>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CheckReport {
     /// Number of ranks.

@@ -9,6 +9,23 @@
 //! parse           text as operations              validate   checks that operations match each other
 //! simulate        operations on a network
 //! ```
+//!
+//! ```
+//! # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+//! use tasuki::schedule::{Builder, CollectiveKind, Shape, goal};
+//! fn star(b: &mut Builder) {
+//!     let (data, ranks) = (b.buffer("data", b.bytes()), b.ranks());
+//!     for &rank in &ranks[1..] {
+//!         b.copy(data.on(ranks[0]), data.on(rank));
+//!     }
+//! }
+//! let schedule = Shape::new(CollectiveKind::Bcast, 8, 0, 1024).build("star", star);
+//! let mut text = Vec::new();
+//! goal::export(&schedule, "a broadcast", &mut text)?;
+//! let operations = goal::parse(std::str::from_utf8(&text)?)?;
+//! assert_eq!(operations.ranks.len(), 8);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod from_schedule;
 mod parse;

@@ -7,6 +7,14 @@
 use std::fmt;
 
 /// A dragonfly: nodes at routers in groups.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Dragonfly, Topology};
+/// let dragonfly = Dragonfly::new(9, 4, 2); // 9 groups of 4 routers with 2 nodes each
+/// assert_eq!(dragonfly.nodes(), 72);
+/// assert!(Topology::Dragonfly(dragonfly).hops(0, 71) > 1);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dragonfly {
     groups: u64,

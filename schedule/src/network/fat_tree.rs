@@ -7,6 +7,14 @@
 use std::fmt;
 
 /// A fat tree: nodes below switches.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{FatTree, Topology};
+/// let tree = FatTree::new(16, 1000);
+/// assert_eq!((tree.levels(), tree.nodes() >= 1000), (3, true));
+/// assert!(Topology::FatTree(tree).hops(0, 999) > 1);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FatTree {
     arity: u64,

@@ -8,6 +8,15 @@ use std::fmt;
 pub const DIMENSIONS_MAX: usize = 12;
 
 /// Nodes in a torus or mesh; the first dimension changes fastest from one node to the next.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Grid, Topology};
+/// let (torus, mesh) = (Grid::torus(&[4, 4]), Grid::mesh(&[4, 4]));
+/// assert_eq!((torus.nodes(), torus.is_torus()), (16, true));
+/// assert_eq!(Topology::Grid(torus).hops(0, 3), 1); // around
+/// assert_eq!(Topology::Grid(mesh).hops(0, 3), 3);
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Grid {
     sides: Vec<u64>,

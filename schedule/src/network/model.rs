@@ -4,6 +4,14 @@ use super::parameters::Parameters;
 use super::topology::Topology;
 
 /// The network between the ranks of a program.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Network, Topology};
+/// let network = Network::new(Topology::Crossbar(4), 2); // 4 nodes with 2 ranks each
+/// assert_eq!((network.ranks(), network.node_of(7)), (8, 3));
+/// assert_eq!(network.hops(6, 7), 0); // on one node
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Network {
     /// The topology of the nodes.

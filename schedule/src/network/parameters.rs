@@ -6,6 +6,15 @@
 use super::time::Time;
 
 /// The cost parameters of a network.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Network, Parameters, Time, Topology};
+/// let mut network = Network::new(Topology::Crossbar(4), 1);
+/// let usual = network.parameters.transfer_time(1, 1 << 20);
+/// network.parameters = Parameters { latency: Time::nanoseconds(50_000), ..network.parameters };
+/// assert!(network.parameters.transfer_time(1, 1 << 20) > usual);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters {
     /// L: latency of a hop.

@@ -4,6 +4,14 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
 /// A point or duration of virtual time. It saturates at [`Time::MAX`].
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::Time;
+/// let time = Time::nanoseconds(1_500);
+/// assert_eq!((time.as_seconds(), time.as_femtoseconds()), (1.5e-6, 1_500_000_000));
+/// assert!(Time::ZERO < time);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Time(u64);
 

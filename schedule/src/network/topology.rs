@@ -6,6 +6,14 @@ use super::grid::{DIMENSIONS_MAX, Grid};
 use std::fmt;
 
 /// A topology. Nodes are numbered from 0 on, and so are links, each of which carries one direction.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Topology, WrongTopology};
+/// let torus = Topology::parse("torus:8x8", 64)?;
+/// assert_eq!((torus.nodes(), torus.hops(0, 63)), (64, 2)); // around in both dimensions
+/// # Ok::<(), WrongTopology>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Topology {
     /// One switch without contention for that many nodes: each node has a link to it, and one from it.
@@ -19,6 +27,13 @@ pub enum Topology {
 }
 
 /// Why a text is no topology.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Topology, WrongTopology};
+/// let wrong = Topology::parse("hypercube", 64).expect_err("there is none of that name");
+/// assert_eq!(wrong, WrongTopology::Kind("hypercube".into()));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WrongTopology {
     /// The kind is unknown.

@@ -4,6 +4,21 @@
 //! graph    dependencies, in columns of ranks       timeline  transfers between lanes of ranks
 //! rounds   the round in which each event begins    canvas    lines, arrows and text
 //! ```
+//!
+//! ```
+//! # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+//! use tasuki::schedule::{Builder, CollectiveKind, ScheduleError, Shape, View, picture};
+//! fn star(b: &mut Builder) {
+//!     let (data, ranks) = (b.buffer("data", b.bytes()), b.ranks());
+//!     for &rank in &ranks[1..] {
+//!         b.copy(data.on(ranks[0]), data.on(rank));
+//!     }
+//! }
+//! let schedule = Shape::new(CollectiveKind::Bcast, 8, 0, 1024).build("star", star);
+//! let svg = picture::draw(&schedule, "a star among 8 ranks", View::Time)?;
+//! assert!(svg.starts_with("<svg") || svg.starts_with("<?xml"));
+//! # Ok::<(), ScheduleError>(())
+//! ```
 
 mod canvas;
 mod graph;
@@ -14,6 +29,22 @@ use crate::ScheduleError;
 use crate::{Event, Graph, Schedule, StepKind};
 
 /// The kind of picture.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Builder, CollectiveKind, ScheduleError, Shape, View, picture};
+/// fn star(b: &mut Builder) {
+///     let (data, ranks) = (b.buffer("data", b.bytes()), b.ranks());
+///     for &rank in &ranks[1..] {
+///         b.copy(data.on(ranks[0]), data.on(rank));
+///     }
+/// }
+/// let schedule = Shape::new(CollectiveKind::Bcast, 8, 0, 1024).build("star", star);
+/// for view in [View::Graph, View::Time] {
+///     assert!(picture::draw(&schedule, "a star", view)?.contains("<svg"));
+/// }
+/// # Ok::<(), ScheduleError>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum View {
     /// Steps as nodes, dependencies as arrows.

@@ -18,6 +18,21 @@ pub struct BlockedStep {
 }
 
 /// Why a simulation did not finish.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Builder, CollectiveKind, Network, Shape, SimulationError, Topology};
+/// fn star(b: &mut Builder) {
+///     let (data, ranks) = (b.buffer("data", b.bytes()), b.ranks());
+///     for &rank in &ranks[1..] {
+///         b.copy(data.on(ranks[0]), data.on(rank));
+///     }
+/// }
+/// let schedule = Shape::new(CollectiveKind::Bcast, 8, 0, 1024).build("star", star);
+/// let network = Network::new(Topology::Crossbar(4), 1);
+/// let error = schedule.simulate(&network).expect_err("there are 8 ranks");
+/// assert_eq!(error, SimulationError::NoRoom { ranks: 8, room: 4 });
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SimulationError {
     /// The network has too few nodes for the ranks.

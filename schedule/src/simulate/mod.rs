@@ -30,6 +30,25 @@ use super::{RankPart, Schedule};
 use crate::network::{Network, Time};
 
 /// What the hosts do besides.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{
+///     Builder, CollectiveKind, HostModel, Network, Shape, Simulation, SimulationError, Time, Topology,
+/// };
+/// fn star(b: &mut Builder) {
+///     let (data, ranks) = (b.buffer("data", b.bytes()), b.ranks());
+///     for &rank in &ranks[1..] {
+///         b.copy(data.on(ranks[0]), data.on(rank));
+///     }
+/// }
+/// let schedule = Shape::new(CollectiveKind::Bcast, 8, 0, 1024).build("star", star);
+/// let network = Network::new(Topology::Crossbar(8), 1);
+/// let busy = HostModel { compute: Time::nanoseconds(100_000), varies: Time::ZERO, offloaded: false };
+/// let report = Simulation::new(&schedule, &network).host(busy).run()?;
+/// assert!(report.time > Simulation::new(&schedule, &network).run()?.time);
+/// # Ok::<(), SimulationError>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostModel {
     /// Time that each host computes between starting and waiting, in every start.
@@ -69,6 +88,23 @@ pub struct SimulationProgress {
 }
 
 /// The parameters of a simulation.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Builder, CollectiveKind, Network, Shape, Simulation, SimulationError, Topology};
+/// fn star(b: &mut Builder) {
+///     let (data, ranks) = (b.buffer("data", b.bytes()), b.ranks());
+///     for &rank in &ranks[1..] {
+///         b.copy(data.on(ranks[0]), data.on(rank));
+///     }
+/// }
+/// let schedule = Shape::new(CollectiveKind::Bcast, 8, 0, 1024).build("star", star);
+/// let network = Network::new(Topology::Crossbar(8), 1);
+/// let once = Simulation::new(&schedule, &network).run()?;
+/// let ten_times = Simulation::new(&schedule, &network).starts(10).run()?;
+/// assert!(ten_times.time > once.time);
+/// # Ok::<(), SimulationError>(())
+/// ```
 pub struct Simulation<'s> {
     schedule: &'s Schedule,
     network: &'s Network,

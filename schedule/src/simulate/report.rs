@@ -4,6 +4,22 @@ use super::super::{BufferKind, RankPart};
 use crate::network::{Time, Used};
 
 /// The results of a simulation. Times are counted from the beginning of the simulation.
+///
+/// ```
+/// # mod tasuki { pub mod schedule { pub use tasuki_schedule::{*, algorithm::ALGORITHMS, network::*}; } }
+/// use tasuki::schedule::{Builder, CollectiveKind, Network, Shape, SimulationError, SimulationReport, Topology};
+/// fn star(b: &mut Builder) {
+///     let (data, ranks) = (b.buffer("data", b.bytes()), b.ranks());
+///     for &rank in &ranks[1..] {
+///         b.copy(data.on(ranks[0]), data.on(rank));
+///     }
+/// }
+/// let schedule = Shape::new(CollectiveKind::Bcast, 8, 0, 1024).build("star", star);
+/// let network = Network::new(Topology::Crossbar(8), 1);
+/// let report: SimulationReport = schedule.simulate(&network)?;
+/// assert!(report.first_end <= report.time && report.bytes == 7 * 1024);
+/// # Ok::<(), SimulationError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SimulationReport {
     /// The time when the last start was over for all ranks.

@@ -1,5 +1,6 @@
 //! The balanced sides of a grid.
 
+use crate::own_rank::on_own_rank;
 use crate::{Error, Result};
 
 /// Fills the zeros of `dims` so that a grid with these sides has one place for each of `members` members, as evenly as
@@ -28,7 +29,8 @@ pub fn dims_create<const N: usize>(members: usize, dims: [usize; N]) -> Result<[
     });
     let Some(sides) = sides else {
         let text = format!("no grid with these sides has {members} places, one for each member");
-        return Err(Error::argument(text).in_call(|| format!("dims_create({members}, {dims:?})")));
+        let call = || format!("dims_create({members}, {dims:?})");
+        return Err(on_own_rank(Error::argument(text).in_call(call)));
     };
     let mut sides = sides.into_iter();
     Ok(dims.map(|side| if side > 0 { side } else { sides.next().unwrap_or(1) }))

@@ -32,7 +32,10 @@ use tasuki_core::engine::{Awaited, AwaitedCondition, PendingCall};
 ///
 /// # Cancel safety
 ///
-/// A drop ends nothing: the handler runs all the same, and its result is lost. Polling again after a branch of a `select!`
+/// A drop ends nothing: the handler runs all the same, and its result is lost. A result of more than 48 bytes stays in the
+/// memory of the handler's rank until the caller needs the place of its reply again, or calls
+/// [`Job::flush_calls`](crate::Job::flush_calls): at most 256 results of each caller
+/// (docs/guide/memory.md has the formula). Polling again after a branch of a `select!`
 /// was lost loses nothing.
 #[must_use = "wait() returns the handler's result, or its failure"]
 pub struct Reply<'job, R: Outcome + ?Sized> {

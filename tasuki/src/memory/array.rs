@@ -6,7 +6,7 @@
 use crate::collective::Data;
 use crate::message::Peer;
 use crate::onesided::GlobalAddress;
-use crate::{GlobalPtr, Pod, Result};
+use crate::{GlobalPtr, Pod, Rank, Result};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tasuki_core::engine::Worker;
 use tasuki_core::os::copy;
 use tasuki_message::Context;
 
-/// Marks an [`Array`] that has a part on every rank, or on every member of a communicator.
+/// Marks an [`Array`] that has a part on every rank of the job.
 ///
 /// ```
 /// use tasuki::onesided::Symmetric;
@@ -35,6 +35,28 @@ use tasuki_message::Context;
 /// ```
 #[derive(Debug)]
 pub enum Symmetric {}
+
+/// Marks an [`Array`] that has a part on every member of a communicator.
+///
+/// ```
+/// use tasuki::onesided::OfMembers;
+/// use tasuki::{Array, Job, Member};
+/// /// Returns what the first member has in its first place.
+/// fn of_first(job: &Job, table: &Array<u64, OfMembers>) -> tasuki::Result<u64> {
+///     job.get_value(table.on(Member(0)))
+/// }
+/// tasuki::local(4, |job| {
+///     let half = job.world().split(job.rank().index() % 2)?;
+///     let table = job.alloc_on::<u64>(&half, 8)?;
+///     table.fill(job.rank().index() as u64)?;
+///     half.barrier()?;
+///     assert_eq!(of_first(job, &table)?, job.rank().index() as u64 % 2);
+///     half.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+#[derive(Debug)]
+pub enum OfMembers {}
 
 /// Marks an [`Array`] on this rank alone.
 ///
@@ -71,6 +93,22 @@ pub enum Local {}
 /// ```
 pub type LocalArray<T> = Array<T, Local>;
 
+/// Memory with a part on every member of a communicator. Made by [`Job::alloc_on`](crate::Job::alloc_on).
+///
+/// ```
+/// use tasuki::onesided::MemberArray;
+/// tasuki::local(3, |job| {
+///     let reversed = job.world().split((0, -(job.rank().index() as isize)))?;
+///     let table: MemberArray<u64> = job.alloc_on(&reversed, 4)?;
+///     job.put(table.on(reversed.members().after(1)), &[7])?; // a member; a rank of the job would do, too
+///     reversed.barrier()?;
+///     assert_eq!(table.get(0)?, 7);
+///     reversed.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub type MemberArray<T> = Array<T, OfMembers>;
+
 /// Memory of `len` values on this rank. Memory of [`Job::alloc`](crate::Job::alloc) also has a part of that size on
 /// every other rank, memory of [`Job::alloc_on`](crate::Job::alloc_on) on every member of a communicator, and a
 /// [`LocalArray`](crate::onesided::LocalArray) on no other rank.
@@ -95,7 +133,7 @@ pub struct Array<T, S = Symmetric> {
     offset: u64,
     len: usize,
     start: *mut u8,
-    /// `None`: if the array has other parts, they are on all ranks, at the same offset.
+    /// The parts of an array of a communicator. Those of an array of the job are on all ranks, at the same offset.
     parts: Option<Arc<Parts>>,
     of: PhantomData<(T, S)>,
 }
@@ -119,18 +157,11 @@ impl<T, S> std::fmt::Debug for Array<T, S> {
 }
 
 impl<T: Pod> Array<T> {
-    /// Makes this the array of a communicator. `starts`: the address of each member's part.
-    pub(crate) fn with_parts(mut self, context: &Arc<Context>, starts: Box<[GlobalAddress]>) -> Array<T> {
-        self.parts = Some(Arc::new(Parts { context: context.clone(), starts }));
-        self
-    }
-
-    /// The part of a rank, or of a member of the array's communicator. If there is no such part, every access refuses
-    /// the address.
+    /// The part of a rank. If there is no such rank, every access refuses the address.
     ///
-    /// An array of [`Job::alloc`](crate::Job::alloc) takes a [`Member`](crate::Member) as one of the world. For a member of
-    /// another communicator, such as a neighbour in a grid that was split off, allocate on that communicator
-    /// ([`Job::alloc_on`](crate::Job::alloc_on)), or ask its [`members`](crate::Communicator::members) for the rank.
+    /// A [`Member`](crate::Member) is none of the job, so this does not take one: a member of a grid, for example, may
+    /// have another number than its rank. Its communicator's [`members`](crate::Communicator::members) know its rank; or
+    /// allocate on that communicator ([`Job::alloc_on`](crate::Job::alloc_on)).
     ///
     /// An address keeps no memory alive: an array that is a temporary, as in `job.alloc::<u64>(1)?.on(peer)`, is freed
     /// at the end of the statement.
@@ -147,11 +178,39 @@ impl<T: Pod> Array<T> {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     #[inline]
+    pub fn on(&self, rank: Rank) -> GlobalPtr<T> {
+        GlobalPtr::new(GlobalAddress::new(rank, self.offset))
+    }
+}
+
+impl<T: Pod> MemberArray<T> {
+    /// Makes this the array of a communicator. `starts`: the address of each member's part.
+    pub(crate) fn with_parts(
+        mut self,
+        context: &Arc<Context>,
+        starts: Box<[GlobalAddress]>,
+    ) -> MemberArray<T> {
+        self.parts = Some(Arc::new(Parts { context: context.clone(), starts }));
+        self
+    }
+
+    /// The part of a member of the array's communicator, named by its number there or by its rank. If there is no such
+    /// part, every access refuses the address.
+    ///
+    /// ```
+    /// use tasuki::{Member, Rank};
+    /// tasuki::local(4, |job| {
+    ///     let odd = job.world().split(job.rank().index() % 2)?; // ranks 0 and 2, ranks 1 and 3
+    ///     let table = job.alloc_on::<u64>(&odd, 10)?;
+    ///     let rank = Rank(2 + job.rank().index() % 2);
+    ///     assert_eq!(table.on(Member(1)), table.on(rank));
+    ///     assert!(table.on(Member(2)).is_null() && table.on(job.rank_after(1)).is_null());
+    ///     odd.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn on(&self, peer: impl Peer) -> GlobalPtr<T> {
-        GlobalPtr::new(match &self.parts {
-            None => peer.in_world().map_or(GlobalAddress::NULL, |rank| GlobalAddress::new(rank, self.offset)),
-            Some(parts) => parts.of(peer),
-        })
+        GlobalPtr::new(self.parts.as_ref().map_or(GlobalAddress::NULL, |parts| parts.of(peer)))
     }
 }
 

@@ -181,11 +181,11 @@ impl<T> GlobalPtr<T> {
     /// Returns true if the pointer is null.
     ///
     /// ```
-    /// use tasuki::Rank;
+    /// use tasuki::Member;
     /// tasuki::local(2, |job| {
-    ///     let table = job.alloc::<u8>(10)?;
-    ///     assert!(table.on(None::<Rank>).is_null()); // the part of nobody
-    ///     assert!(!table.on(Rank(1)).is_null());
+    ///     let table = job.alloc_on::<u8>(job.world(), 10)?;
+    ///     assert!(table.on(None::<Member>).is_null()); // the part of nobody
+    ///     assert!(!table.on(Member(1)).is_null());
     ///     Ok(())
     /// })?;
     /// # Ok::<(), tasuki::Error>(())

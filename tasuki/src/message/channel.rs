@@ -677,7 +677,8 @@ impl<T: Pod, S> ChannelReceiver<T, S> {
     }
 
     /// Ends the channel and returns the ring. Tells the sender that nobody reads any more, as a drop does, and waits
-    /// until the sender has finished or was dropped. Elements that were not released are lost.
+    /// until the sender has finished or was dropped. Elements that were not released are lost. After an error that the peer
+    /// has left without having made its end, the ring comes back at once.
     ///
     /// Errors: the peer has left without having finished, or died; the time limit: one may call again; the ring was
     /// returned already.

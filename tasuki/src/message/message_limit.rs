@@ -3,6 +3,18 @@
 use crate::{Job, Rank, Result};
 use std::fmt;
 
+/// What a sender needs to open a [`MessageLimit`] of another rank.
+///
+/// ```
+/// use tasuki::message::MessageLimitAddress;
+/// tasuki::local(2, |job| {
+///     let limit = job.message_limit(2)?;
+///     let all: Vec<MessageLimitAddress> = job.world().allgather(&[limit.address()])?;
+///     job.open_message_limit(all[job.rank_after(1).index()])?.acquire()?;
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub use tasuki_message::MessageLimitAddress;
 
 /// Bounds how many messages of other ranks are under way to this rank, whichever way they go: by

@@ -7,6 +7,20 @@ use std::fmt;
 use tasuki_core::base::{Cause, ValueKind};
 use tasuki_message::{ReceiveQueueOptions, Wanted};
 
+/// What a sender needs to open a [`ReceiveQueue`] of another rank.
+///
+/// ```
+/// use tasuki::Slot;
+/// use tasuki::message::ReceiveQueueAddress;
+/// tasuki::local(2, |job| {
+///     let mut inbox = job.receive_queue(4, 64)?;
+///     let all: Vec<ReceiveQueueAddress> = job.world().allgather(&[inbox.address()])?;
+///     job.open_receive_queue(all[job.rank_after(1).index()])?.send(&[7], Slot(0))?;
+///     assert_eq!(inbox.recv_vec::<i32>(Slot::ANY)?.0, [7]);
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub use tasuki_message::ReceiveQueueAddress;
 
 /// Receives messages from any rank that knows its address, in a fixed number of buffers.

@@ -1,6 +1,7 @@
 //! Runs the program as one rank: joins the job, runs the program, leaves the job, reports errors.
 
 use super::RankOptions;
+use crate::own_rank::as_program;
 use crate::{Error, Handlers, Job, Rank, Result};
 use std::cell::RefCell;
 use std::io::Write;
@@ -117,7 +118,7 @@ pub(super) fn run<T>(
         },
     )?;
     let worker = job.worker.clone();
-    let outcome = match catch_unwind(AssertUnwindSafe(|| app(&job))) {
+    let outcome = match catch_unwind(AssertUnwindSafe(|| as_program(rank, || app(&job)))) {
         Ok(Ok(value)) => {
             job.helper.end();
             worker.leave().map(|()| value)

@@ -1,10 +1,11 @@
 //! I: fuzzy barriers: when they end, in which order, and which ranks are needed for that.
 
 use crate::exchange::effort;
-use crate::expected_error::check_error;
+use crate::expected_error::{check_error, refused};
 use crate::wait_until::{Idle, stay_away};
 use std::time::Duration;
 use tasuki::collective::FuzzyBarrier;
+use tasuki::engine::Cause;
 use tasuki::{Array, Communicator, ErrorKind, Job, Rank, Request, Result};
 
 /// The step of each member, which it stores in its own memory before it starts a barrier.
@@ -252,4 +253,41 @@ pub fn i_leaving_with_barriers_under_way(job: &Job) -> Result<()> {
     drop(world.fuzzy_barrier()?);
     job.raise(turn.on(Rank(job.rank().0 - 1)), 1)?;
     job.raise(go.on(Rank(0)), 1)
+}
+
+/// A member leaves early, and a plan keeps it until the others leave, too. Waits for barriers that it has not started end
+/// with an error, also those of members that another one notifies, and on communicators that it has dropped or has
+/// started no barrier on.
+pub fn i_members_with_plans_leave_early(job: &Job) -> Result<()> {
+    let (world, early) = (job.world(), Rank(1));
+    let mut plan = world.barrier_init()?;
+    plan.start()?;
+    plan.wait()?;
+    let (dropped, group) = (world.dup()?, world.dup()?);
+    dropped.fuzzy_barrier()?.wait()?;
+    if job.rank() == early {
+        drop(dropped);
+        group.fuzzy_barrier()?.wait()?; // frees what the dropped one no longer needs
+        drop(group.fuzzy_barrier()?);
+        return Ok(());
+    }
+    let ended_early = |mut barrier: FuzzyBarrier| {
+        if job.rank().0.is_multiple_of(2) {
+            while !barrier.test() {
+                job.compute(Duration::from_micros(20));
+            }
+        }
+        let error =
+            refused(job, barrier.wait(), ErrorKind::PeerFailed, &["fuzzy_barrier(", "has left", "hint:"]);
+        assert!(matches!(error.cause(), Cause::PeerLeft { .. }), "{error}");
+    };
+    let [mut first, mut second] = [group.fuzzy_barrier()?, group.fuzzy_barrier()?];
+    let third = group.fuzzy_barrier()?;
+    first.wait()?;
+    second.wait()?; // the member starts it, and does not wait for it
+    ended_early(third);
+    ended_early(dropped.fuzzy_barrier()?);
+    ended_early(world.fuzzy_barrier()?);
+    drop(plan);
+    Ok(())
 }

@@ -380,6 +380,45 @@ pub fn e5_ranks_leave(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// A rank leaves that has made no sender, and a plan keeps it until the others leave, too: the receiver gets an error,
+/// whether it has waited before or not. A sender that was dropped before it knew the receiver is a proper end all the
+/// same.
+pub fn e5_ranks_with_plans_leave_early(job: &Job) -> Result<()> {
+    let (world, last) = (job.world(), Rank(job.size() - 1));
+    let mut plan = world.barrier_init()?;
+    plan.start()?;
+    plan.wait()?;
+    if job.rank() == 0 {
+        drop(channel_to::<u64>(world, last, Slot(0))?);
+        job.compute(Duration::from_millis(2));
+        return Ok(());
+    }
+    if job.rank() != last {
+        return Ok(());
+    }
+    let mut waits = channel_from::<u64>(world, Rank(0), Slot(1), 3)?;
+    let left = |outcome: Result<usize>, call: &str| {
+        let error = refused(job, outcome, ErrorKind::PeerFailed, &[call, "has left", "hint:"]);
+        assert!(matches!(error.cause(), Cause::PeerLeft { peer: Rank(0) }), "{error}");
+    };
+    left(waits.peek().map(<[u64]>::len), "peek(channel on slot 1 from rank 0)");
+    left(waits.peek().map(<[u64]>::len), "peek(channel on slot 1 from rank 0)");
+    let mut closed = channel_from::<u64>(world, Rank(0), Slot(0), 3)?;
+    assert_eq!(closed.peek()?.len(), 0);
+    let mut late = channel_from::<u64>(world, Rank(0), Slot(2), 3)?;
+    let found = loop {
+        match late.try_peek() {
+            Ok(None) => job.compute(Duration::from_micros(20)),
+            found => break found.map(|found| found.map_or(0, <[u64]>::len)),
+        }
+    };
+    left(found, "peek(channel on slot 2 from rank 0)");
+    let mut awaited = channel_from::<u64>(world, Rank(0), Slot(3), 3)?;
+    left(block_on(async { awaited.ready().await.map(|()| 0) }), "peek(channel on slot 3 from rank 0)");
+    assert_eq!(awaited.free()?.len(), 3); // no sender uses the ring
+    Ok(())
+}
+
 /// Ends with elements of different types: both get an error that names both types.
 pub fn e_types_of_channels_differ(job: &Job) -> Result<()> {
     #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]

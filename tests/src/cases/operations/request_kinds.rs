@@ -12,8 +12,8 @@ use tasuki::message::{RecvRequest, set_send_buffer};
 use tasuki::nicam::Transfers;
 use tasuki::onesided::{After, AtomicOp, PayloadSignal, PayloadWriter, TransferRequest};
 use tasuki::{
-    ErrorKind, GlobalPtr, Job, Plan, Rank, Request, Result, Slot, Sum, block_on, wait_all, wait_any,
-    wait_any_timeout,
+    ErrorKind, GlobalPtr, Job, Plan, Rank, Request, Result, Slot, Sum, block_on, dims_create, wait_all,
+    wait_any, wait_any_timeout,
 };
 
 /// How a case ends a request.
@@ -361,7 +361,9 @@ pub fn any_of_different_kinds(job: &Job) -> Result<()> {
     }
     let none: [&mut RecvRequest<u8>; 0] = [];
     let error = wait_any(none).expect_err("there is nothing to wait for");
-    assert_eq!((error.kind(), error.call()), (ErrorKind::Misuse, "wait_any"));
+    assert_eq!((error.kind(), error.call(), error.rank()), (ErrorKind::Misuse, "wait_any", Some(job.rank())));
+    let error = dims_create(6, [4, 0]).expect_err("4 does not divide 6");
+    assert_eq!((error.kind(), error.rank()), (ErrorKind::Misuse, Some(job.rank())));
     Ok(())
 }
 

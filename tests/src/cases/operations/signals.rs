@@ -2,6 +2,7 @@
 
 use crate::cases::kinds_of_memory::{Areas, KINDS, Kind};
 use crate::exchange::{effort, next, previous};
+use crate::expected_error::misused;
 use crate::pattern;
 use crate::wait_until::Idle;
 use std::time::Duration;
@@ -142,6 +143,14 @@ pub fn signals_wrap(job: &Job) -> Result<()> {
         signal.wait_at_least(u64::MAX.wrapping_add(step).wrapping_sub(1))?;
         job.barrier()?;
     }
+    let (word, to) = (job.alloc::<u64>(1)?, signal.on(next(job)));
+    for amount in [half, u64::MAX] {
+        let text = "a signal is raised by less than 2^63 at a time";
+        misused(job, job.raise(to, amount), &["raise(signal of rank", text]);
+        misused(job, job.put_signal(word.on(next(job)), &[7], to, amount), &["put_signal(", text]);
+    }
+    job.barrier()?;
+    assert_eq!((signal.value(), word.get(0)?), (3, 0));
     Ok(())
 }
 
@@ -171,7 +180,7 @@ pub fn lines_carry_their_payload(job: &Job) -> Result<()> {
         assert_eq!(confirmed.wait()?, [round as u8; 3]);
     }
     let none = there.writer(Rank(job.size())).map(drop);
-    crate::expected_error::misused(job, none, &[&format!("there is no rank {}: ", job.size())]);
+    misused(job, none, &[&format!("there is no rank {}: ", job.size())]);
     job.barrier()
 }
 
@@ -198,15 +207,11 @@ pub fn signal_memory_is_not_memory(job: &Job) -> Result<()> {
     let texts = ["is in signal memory", "hint: raise signals"];
     for kind in [Kind::Job, Kind::Program] {
         let own = areas.on(kind, job.rank()).cast();
-        crate::expected_error::misused(
-            job,
-            crate::expected_error::ended(job.copy(own, word, 1, After::Nothing)),
-            &texts,
-        );
+        misused(job, crate::expected_error::ended(job.copy(own, word, 1, After::Nothing)), &texts);
     }
-    crate::expected_error::misused(job, job.put(word, &[7]), &texts);
-    crate::expected_error::misused(job, job.store(word, 7), &texts);
-    crate::expected_error::misused(job, job.fetch_add(word, 7), &texts);
+    misused(job, job.put(word, &[7]), &texts);
+    misused(job, job.store(word, 7), &texts);
+    misused(job, job.fetch_add(word, 7), &texts);
     job.barrier()?;
     assert_eq!(signal.value(), 0);
     job.barrier()

@@ -1,16 +1,18 @@
 //! Each public item of the crate `tasuki` has an example in its own documentation. Each public function, method and
 //! constant also occurs in an example that runs: of a doc comment, of the guide, of README.md, or in `examples/`.
-//! There, names are compared, not types: one example serves all methods of a name.
+//! There, names are compared, not types: one example serves all methods of a name. What the crate re-exports from
+//! another crate of the tree has its example there, or at the `pub use`.
 
 use crate::tidy::code::root_types::is_left_out;
 use crate::tree::{File, Finding, Tree};
 use std::collections::HashSet;
-use syn::{Attribute, Expr, Ident, ImplItem, Item, Lit, Meta, Visibility};
+use syn::{Attribute, Expr, Ident, ImplItem, Item, Lit, Meta, UseTree, Visibility};
 
 const CRATE: &str = "tasuki/src/";
 
 pub(in crate::tidy) fn check(tree: &Tree) -> Vec<Finding> {
-    tree.vacant(CRATE).into_iter().chain(unused(tree)).chain(without_own(tree)).collect()
+    let own = tree.vacant(CRATE).into_iter().chain(unused(tree)).chain(without_own(tree));
+    own.chain(without_any(tree)).collect()
 }
 
 /// Finds the items without an example in their own documentation.
@@ -27,6 +29,55 @@ fn unused(tree: &Tree) -> Vec<Finding> {
     let shown: HashSet<&str> = tree.files.iter().flat_map(example_lines).flat_map(used_names).collect();
     let is_unused = |item: &Public<'_>| !item.is_type && !shown.contains(item.name.to_string().as_str());
     find(tree, is_unused, |name| format!("`{name}` occurs in no example: add one that runs"))
+}
+
+/// Finds the items of other crates that the crate re-exports without an example.
+fn without_any(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, rust) in tree.rust().filter(|(file, _)| file.below(CRATE)) {
+        for item in &rust.syntax.items {
+            let Item::Use(item) = item else { continue };
+            let UseTree::Path(path) = &item.tree else { continue };
+            let folder = folder_of(&path.ident.to_string());
+            let (Visibility::Public(_), Some(folder)) = (&item.vis, folder) else { continue };
+            if item.attrs.iter().any(has_fence) {
+                continue;
+            }
+            for name in leaves(&path.tree).into_iter().filter(|name| !has_example(tree, &folder, name)) {
+                let text = format!("`{name}` has no example: give it one where it is defined, or here");
+                findings.push(file.finding(name.span().start().line, text));
+            }
+        }
+    }
+    findings
+}
+
+/// Returns the folder with the sources of a crate of the tree.
+fn folder_of(name: &str) -> Option<String> {
+    let name = name.strip_prefix("tasuki_")?;
+    Some(format!("{}/src/", name.replace("fabric_", "fabrics/")))
+}
+
+/// The names of the items that a `use` names.
+fn leaves(tree: &UseTree) -> Vec<&Ident> {
+    match tree {
+        UseTree::Path(path) => leaves(&path.tree),
+        UseTree::Group(group) => group.items.iter().flat_map(leaves).collect(),
+        UseTree::Name(name) => vec![&name.ident],
+        UseTree::Rename(name) => vec![&name.ident],
+        UseTree::Glob(_) => Vec::new(),
+    }
+}
+
+/// Returns true if a public item or a module of that name below the folder has an example.
+fn has_example(tree: &Tree, folder: &str, name: &Ident) -> bool {
+    let of_module = [format!("/{name}.rs"), format!("/{name}/mod.rs")];
+    tree.rust().filter(|(file, _)| file.below(folder)).any(|(file, rust)| {
+        let is_module = of_module.iter().any(|end| file.path.ends_with(end.as_str()));
+        let has_own = |item: &Public<'_>| item.name == name && item.attributes.iter().any(has_fence);
+        is_module && rust.syntax.attrs.iter().any(has_fence)
+            || rust.syntax.items.iter().flat_map(public_items).any(|item| has_own(&item))
+    })
 }
 
 /// Returns a finding for each public item of the crate that breaks the rule.
@@ -160,5 +211,20 @@ mod tests {
             pub(crate) fn c() {}\nfn d() {}\nmod sealed { pub trait Sealed {} }\n\
             impl T for A {\nfn go() {}\n}\npub use x::Y;\n";
         assert_eq!(lines_without_own(text), NO_LINES);
+    }
+
+    #[test]
+    fn items_of_other_crates_without_an_example_are_found() {
+        let core = ("core/src/a.rs", "/// ```\n/// ```\npub struct A;\npub struct B;\n");
+        let module = ("core/src/m/mod.rs", "//! ```\n//! ```\n");
+        let sim = ("fabrics/sim/src/b.rs", "/// ```\n/// ```\npub struct B;\n");
+        let found = |text: &str| {
+            let tree = Tree::of(&[("tasuki/src/a.rs", text), core, module, sim]);
+            without_any(&tree).iter().map(|finding| finding.line).collect::<Vec<_>>()
+        };
+        let text = "pub use tasuki_core::a::{A,\nB as C};\npub use tasuki_core::m;\npub use tasuki_core::n;\n\
+            pub use tasuki_fabric_sim::B;\npub use crate::D;\nuse tasuki_core::a::B;\n";
+        assert_eq!(found(text), [2, 4]);
+        assert_eq!(found("/// ```\n/// ```\npub use tasuki_core::a::B;\n"), NO_LINES);
     }
 }

@@ -5,26 +5,23 @@ use crate::{Communicator, Handlers, Job, Result};
 use std::sync::Arc;
 
 pub use tasuki_core::base::ValueKind;
-pub use tasuki_core::engine::{BufferView, RevocableBuffer};
-pub use tasuki_core::os::process::at_exit;
+pub use tasuki_core::engine::{BufferView, RevocableBuffer, StrideLayout, StridedView};
+pub use tasuki_core::os::process::{at_exit, end_process};
 pub use tasuki_core::queue::reduction::{Operator, ReduceOperation};
 pub use tasuki_message::{Context, MessageBuffer, PendingRecv, PendingSend, TypedSlot};
 
 /// Runs `app` like [`main`](crate::main()), and returns its error, which may be printed already.
-#[doc(hidden)]
 pub fn run(app: impl Fn(&Job) -> Result<()> + Sync) -> Result<()> {
     run_from_environment(&Handlers::new(), app)
 }
 
 /// The message context of a communicator.
-#[doc(hidden)]
 #[inline(always)]
 pub fn messages(communicator: &Communicator) -> &Arc<Context> {
     communicator.messages()
 }
 
 /// The communicator inside.
-#[doc(hidden)]
 #[inline(always)]
 pub fn collective(communicator: &Communicator) -> &tasuki_collective::Communicator {
     communicator.inside()

@@ -56,6 +56,11 @@ impl<T> Handles<T> {
         last.as_ref().map(|(_, _, object)| object)
     }
 
+    /// Returns an object.
+    pub fn get(&self, number: c_int) -> Option<Arc<T>> {
+        usize::try_from(number).ok().and_then(|number| self.table().get(number)?.clone())
+    }
+
     /// Returns true if there is no object.
     pub fn are_none(&self) -> bool {
         self.table().iter().all(Option::is_none)

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tasuki::{Error, ErrorKind};
 
@@ -63,6 +64,12 @@ impl Failure {
     /// A call before the library is initialised, or after it was finalised.
     pub fn not_running(text: impl Into<String>) -> Failure {
         Failure { code: ERR_INIT, text: text.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 

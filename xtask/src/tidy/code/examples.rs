@@ -9,10 +9,16 @@ use std::collections::HashSet;
 use syn::{Attribute, Expr, Ident, ImplItem, Item, Lit, Meta, UseTree, Visibility};
 
 const CRATE: &str = "tasuki/src/";
+/// What only the bindings use, and the documentation does not show.
+const NOT_SHOWN: &str = "tasuki/src/bindings.rs";
 
 pub(in crate::tidy) fn check(tree: &Tree) -> Vec<Finding> {
     let own = tree.vacant(CRATE).into_iter().chain(unused(tree)).chain(without_own(tree));
     own.chain(without_any(tree)).collect()
+}
+
+fn is_shown(file: &File) -> bool {
+    file.below(CRATE) && file.path != NOT_SHOWN
 }
 
 /// Finds the items without an example in their own documentation.
@@ -34,7 +40,7 @@ fn unused(tree: &Tree) -> Vec<Finding> {
 /// Finds the items of other crates that the crate re-exports without an example.
 fn without_any(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (file, rust) in tree.rust().filter(|(file, _)| file.below(CRATE)) {
+    for (file, rust) in tree.rust().filter(|(file, _)| is_shown(file)) {
         for item in &rust.syntax.items {
             let Item::Use(item) = item else { continue };
             let UseTree::Path(path) = &item.tree else { continue };
@@ -82,7 +88,7 @@ fn has_example(tree: &Tree, folder: &str, name: &Ident) -> bool {
 
 /// Returns a finding for each public item of the crate that breaks the rule.
 fn find(tree: &Tree, breaks: impl Fn(&Public<'_>) -> bool, text: impl Fn(&Ident) -> String) -> Vec<Finding> {
-    let sources = tree.rust().filter(|(file, _)| file.below(CRATE));
+    let sources = tree.rust().filter(|(file, _)| is_shown(file));
     let items = sources.flat_map(|(file, rust)| {
         rust.syntax.items.iter().flat_map(public_items).map(move |item| (file, item))
     });

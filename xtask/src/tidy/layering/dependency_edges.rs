@@ -15,7 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("collective", &["core", "message", "schedule"]),
     ("tasuki", &["core", "fabrics", "message", "collective", "schedule"]),
     ("examples", &["tasuki", "schedule"]),
-    ("bindings", &["tasuki"]),
+    ("bindings", &["tasuki", "bindings"]),
     ("bench", &["core", "schedule", "tasuki", "tools"]),
     ("tools", &["core", "fabrics", "schedule", "tasuki", "bench", "examples", "tools"]),
     ("tests", &["core", "fabrics", "schedule", "tasuki", "examples", "tools"]),

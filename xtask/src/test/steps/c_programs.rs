@@ -1,4 +1,4 @@
-//! Programs in C that use the bindings: compiled against their headers, started as processes.
+//! Programs in C and Fortran that use the bindings: compiled against their headers and module, started as processes.
 
 use super::examples;
 use crate::test::shell::Shell;
@@ -11,57 +11,96 @@ use std::process::Command;
 const RANKS: &[&str] = &["1", "2", "4", "7"];
 /// How a compiler reads the headers, beside C11.
 const AS_CPP: &[&str] = &["-x", "c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"];
+/// The bindings: their folder, and the name of their library.
+const BINDINGS: &[(&str, &str)] = &[("c", "tasuki"), ("blacs", "tasuki_blacs")];
 
-/// Where the bindings and their programs are.
-struct Bindings {
-    folder: PathBuf,
-    headers: PathBuf,
+/// Where libraries and programs are made.
+pub(super) struct Bindings {
+    pub(super) folder: PathBuf,
+}
+
+impl Bindings {
+    /// Builds the libraries, and puts them into a folder under their names.
+    pub(super) fn build(shell: &Shell) -> Result<Bindings> {
+        shell.expect(&mut shell.cargo("build --package tasuki-c --package tasuki-blacs"))?;
+        let folder = shell.folder("xtask/bindings")?;
+        let built = shell.workspace.target_directory.as_std_path().join("debug");
+        for (from, library) in [("tasuki_c", "tasuki"), ("tasuki_blacs", "tasuki_blacs")] {
+            for ending in ["so", "so.0"] {
+                let to = folder.join(format!("lib{library}.{ending}"));
+                fs::copy(built.join(format!("lib{from}.so")), to).context("the library of the bindings")?;
+            }
+        }
+        Ok(Bindings { folder })
+    }
+
+    /// Compiles a program.
+    fn compile(&self, shell: &Shell, mut compiler: Command, source: &Path, library: &str) -> Result<PathBuf> {
+        let program = self.folder.join(source.file_stem().context("a source without a name")?);
+        compiler.arg(source).arg("-o").arg(&program).current_dir(&self.folder);
+        compiler.arg("-L").arg(&self.folder).arg(format!("-l{library}")).arg("-Wl,-rpath").arg(&self.folder);
+        shell.expect(&mut compiler)?;
+        Ok(program)
+    }
 }
 
 pub(super) fn run(shell: &Shell) -> Result<Outcome> {
     if !answers("cc") {
         return Ok(Outcome::Skipped("there is no C compiler (Debian: apt-get install gcc)".into()));
     }
-    let tool = examples::build(shell)?;
-    shell.expect(&mut shell.cargo("build --package tasuki-c"))?;
-    let folder = shell.folder("xtask/c_programs")?;
-    let built = shell.workspace.target_directory.as_std_path().join("debug/libtasuki_c.so");
-    for name in ["libtasuki.so", "libtasuki.so.0"] {
-        fs::copy(&built, folder.join(name)).context("the library of the bindings")?;
+    let (tool, bindings) = (examples::build(shell)?, Bindings::build(shell)?);
+    let mut programs = Vec::new();
+    for (folder, library) in BINDINGS {
+        let home = shell.root().join("bindings").join(folder);
+        for header in files(&home.join("include"), "h")?.iter().filter(|_| answers("g++")) {
+            shell.expect(Command::new("g++").args(AS_CPP).arg(header))?;
+        }
+        for source in files(&home.join("tests"), "c")? {
+            // AddressSanitizer sees what the bindings do with the memory of the program.
+            let mut compiler = Command::new("cc");
+            compiler.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-fsanitize=address"]);
+            compiler.arg("-I").arg(home.join("include"));
+            programs.push(bindings.compile(shell, compiler, &source, library)?);
+        }
     }
-    let bindings = Bindings { folder, headers: shell.root().join("bindings/c/include") };
-    let is_checked_as_cpp = answers("g++");
-    for header in files(&bindings.headers, "h")?.iter().filter(|_| is_checked_as_cpp) {
-        shell.expect(Command::new("g++").args(AS_CPP).arg(header))?;
-    }
-    let sources = files(&shell.root().join("bindings/c/tests"), "c")?;
-    ensure!(!sources.is_empty(), "no program in bindings/c/tests");
-    for source in &sources {
-        let program = bindings.compile(shell, source)?;
+    let in_c = programs.len();
+    programs.extend(in_fortran(shell, &bindings)?);
+    ensure!(in_c != 0, "no program in bindings/*/tests");
+    for program in &programs {
         for ranks in RANKS {
             let mut command = Command::new(&tool);
-            let printed = shell.expect(command.args(["run", "-n", ranks]).arg(&program))?;
+            let printed = shell.expect(command.args(["run", "-n", ranks]).arg(program))?;
             let right = printed.lines().filter(|line| line.ends_with("is right")).count();
             if right.to_string() != **ranks {
                 bail!("{} on {ranks} ranks: {right} say that all is right", program.display());
             }
         }
     }
-    let headers = if is_checked_as_cpp { "headers as C11 and C++17" } else { "headers as C11 only: no g++" };
-    Ok(Outcome::Passed(format!("{} programs on {} ranks, {headers}", sources.len(), RANKS.join(", "))))
+    let headers = if answers("g++") { "C11 and C++17" } else { "C11 (no g++)" };
+    let fortran = match programs.len() - in_c {
+        0 => "no gfortran".to_owned(),
+        count => format!("{count} in Fortran"),
+    };
+    let ranks = RANKS.join(", ");
+    Ok(Outcome::Passed(format!("{in_c} programs in C, {fortran}, on {ranks} ranks; headers as {headers}")))
 }
 
-impl Bindings {
-    /// Compiles a program with AddressSanitizer, which sees what the bindings do with its memory.
-    fn compile(&self, shell: &Shell, source: &Path) -> Result<PathBuf> {
-        let program = self.folder.join(source.file_stem().context("a source without a name")?);
-        let mut command = Command::new("cc");
-        command.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-fsanitize=address"]);
-        command.arg("-I").arg(&self.headers).arg(source).arg("-o").arg(&program);
-        command.arg("-L").arg(&self.folder).args(["-ltasuki", "-lm", "-Wl,-rpath"]).arg(&self.folder);
-        shell.expect(&mut command)?;
-        Ok(program)
+/// Compiles the programs in Fortran, if there is a compiler.
+fn in_fortran(shell: &Shell, bindings: &Bindings) -> Result<Vec<PathBuf>> {
+    if !answers("gfortran") {
+        return Ok(Vec::new());
     }
+    let home = shell.root().join("bindings/fortran");
+    let mut module = Command::new("gfortran");
+    module.args(["-std=f2018", "-Wall", "-Werror", "-c"]).arg(home.join("fmpl.f90"));
+    shell.expect(module.current_dir(&bindings.folder))?;
+    let compile = |source: &PathBuf| {
+        let mut compiler = Command::new("gfortran");
+        // Calls without the module pass buffers of several types to one routine.
+        compiler.args(["-O1", "-fallow-argument-mismatch", "-w"]);
+        bindings.compile(shell, compiler, source, "tasuki")
+    };
+    files(&home.join("tests"), "f90")?.iter().map(compile).collect()
 }
 
 /// The files of a folder whose names end so, in the order of their names.
@@ -73,6 +112,6 @@ fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn answers(program: &str) -> bool {
+pub(super) fn answers(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }

@@ -13,6 +13,7 @@ mod loom;
 mod miri;
 mod mpiexec;
 mod rust_version;
+mod scalapack;
 mod tests;
 mod tidy;
 
@@ -28,7 +29,8 @@ pub(super) const ALL: &[Step] = &[
     Step::slow("documentation", cargo_commands::documentation),
     Step::slow("no C compiler", c_free::run),
     Step::slow("examples", examples::run),
-    Step::slow("C programs", c_programs::run),
+    Step::slow("ScaLAPACK", scalapack::run),
+    Step::slow("C and Fortran", c_programs::run),
     Step::slow("demo", demo::run),
     Step::slow("mpiexec", mpiexec::run),
     Step::slow("loom models", loom::models),

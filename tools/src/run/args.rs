@@ -4,7 +4,7 @@ use super::binding::Bind;
 use super::options::{GRACE, Options, Output, Way};
 use clap::ValueEnum;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tasuki_command::misuse;
 use tasuki_core::bootstrap::environment_variables::{CALL_TIMEOUT, COLLECTIVES, HELPER, TRACE};
@@ -73,6 +73,10 @@ pub(crate) struct Args {
     /// Set an environment variable for the ranks (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     env: Vec<(String, String)>,
+    /// Let a program that uses ScaLAPACK run on Tasuki's BLACS: preloads libtasuki_blacs.so, which
+    /// lies beside this command or in ../lib
+    #[arg(long)]
+    blacs: bool,
     /// Run the ranks as threads of one process
     #[arg(long)]
     threads: bool,
@@ -104,6 +108,9 @@ impl Args {
         let program = self.command.remove(0);
         let (bind, timeout, grace, mut env) =
             (self.bind, self.timeout, self.grace.unwrap_or(GRACE), self.env);
+        if self.blacs {
+            env.push((PRELOAD.to_string(), preload(&std::env::current_exe()?, std::env::var(PRELOAD).ok())?));
+        }
         env.extend(self.call_timeout.map(|limit| (CALL_TIMEOUT.to_string(), limit)));
         env.extend(self.helper.map(|helper| (HELPER.to_string(), helper)));
         env.extend(self.collectives.map(|forced| (COLLECTIVES.to_string(), forced)));
@@ -119,11 +126,40 @@ impl Args {
                  --fabric sim for ranks in virtual time, which are threads of one process, too",
             )),
             (Fabric::Sim, false, seed) => Ok(Way::Simulated { seed: seed.unwrap_or(0) }),
+            _ if self.blacs && (self.threads || self.fabric == Fabric::Sim) => {
+                Err(misuse("--blacs starts processes: leave out --threads and --fabric sim"))
+            }
             (Fabric::Shm, _, Some(_)) => Err(misuse("--seed works with --fabric sim only")),
             (Fabric::Shm, true, None) => Ok(Way::Threads),
             (Fabric::Shm, false, None) => Ok(Way::Processes),
         }
     }
+}
+
+/// The variable that names libraries which a program loads before its own.
+const PRELOAD: &str = "LD_PRELOAD";
+const BLACS: &str = "libtasuki_blacs.so";
+
+/// The value of [`PRELOAD`] with the library of BLACS in front, which lies beside `tool` or in the folder of libraries
+/// next to that of `tool`.
+fn preload(tool: &Path, before: Option<String>) -> anyhow::Result<String> {
+    let home = tool.parent().unwrap_or(Path::new("."));
+    let places = [home.join(BLACS), home.join("../lib").join(BLACS)];
+    let found = places
+        .iter()
+        .find_map(|place| place.canonicalize().ok())
+        .and_then(|place| place.into_os_string().into_string().ok());
+    let library = found.ok_or_else(|| {
+        misuse(format!(
+            "--blacs: {BLACS} is neither in {} nor in ../lib from there: build it by `cargo build --release -p \
+             tasuki-blacs`, and copy it to one of these places",
+            home.display()
+        ))
+    })?;
+    Ok(match before {
+        Some(others) if !others.is_empty() => format!("{library}:{others}"),
+        _ => library,
+    })
 }
 
 fn count(text: &str) -> Result<usize, String> {
@@ -173,6 +209,29 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_library_of_blacs_is_beside_the_tool_or_in_lib() {
+        let home = std::env::temp_dir().join(format!("tasuki-blacs-{}", std::process::id()));
+        let tool = home.join("bin/tasuki");
+        for place in ["bin", "lib"] {
+            std::fs::create_dir_all(home.join(place)).expect("a folder for temporary files");
+        }
+        let error = preload(&tool, None).expect_err("it is nowhere").to_string();
+        assert!(
+            error.contains("libtasuki_blacs.so is neither in") && error.contains("cargo build"),
+            "{error}"
+        );
+        for place in ["lib", "bin"] {
+            let library = home.join(place).join(BLACS);
+            std::fs::write(&library, "").expect("a file there");
+            let library = library.canonicalize().expect("it is there");
+            assert_eq!(preload(&tool, None).expect("it is there"), library.display().to_string());
+            let both = preload(&tool, Some("other.so".into())).expect("it is there");
+            assert_eq!(both, format!("{}:other.so", library.display()));
+        }
+        std::fs::remove_dir_all(home).expect("the folder of this test");
+    }
 
     #[test]
     fn durations_are_parsed() {

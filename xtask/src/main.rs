@@ -1,6 +1,6 @@
 //! Maintenance commands of the repository: `cargo xtask test` runs all checks, `cargo xtask tidy`
-//! checks the project's own rules, and `cargo xtask peers` installs the libraries with which the
-//! bench compares.
+//! checks the project's own rules, `cargo xtask peers` installs the libraries with which the bench
+//! compares, and `cargo xtask install` the libraries for C and Fortran.
 // This program's purpose is to print.
 
 use anyhow::Result;
@@ -8,6 +8,7 @@ use cargo_metadata::MetadataCommand;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod install;
 mod peers;
 mod test;
 mod tidy;
@@ -28,6 +29,8 @@ enum Chore {
     Test(test::Options),
     /// Install the libraries with which the bench compares: mpich, openmpi, intel, ucx.
     Peers(peers::Options),
+    /// Install the command and the libraries for C and Fortran below a folder.
+    Install(install::Options),
     /// Check the project's own rules, which neither the compiler nor clippy checks.
     Tidy,
 }
@@ -38,6 +41,7 @@ fn main() -> Result<ExitCode> {
     let all_well = match arguments.chore {
         Chore::Test(options) => test::run(&workspace, &options)?,
         Chore::Peers(options) => peers::run(&workspace, &options)?,
+        Chore::Install(options) => install::run(&workspace, &options)?,
         Chore::Tidy => tidy::run(workspace.workspace_root.as_std_path())?,
     };
     Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -182,6 +182,19 @@ impl AnySource {
         }
     }
 
+    /// Returns the error of a rank that leaves while its queue has messages, if it has any. A message that stays at its
+    /// sender does not count: the sender waits for its end, and gets an error.
+    pub(crate) fn unreceived(&self) -> Option<Cause> {
+        let rank = self.worker.rank();
+        if self.reader.get().is_none()
+            && !(Counters { worker: &self.worker, at: at(rank, ANY_SOURCE) }.has_key().ok()?)
+        {
+            return None; // nobody has used it
+        }
+        let (messages, Header { source, slot, .. }) = self.reader("leave()").ok()?.left()?;
+        Some(Cause::Unreceived { messages, peer: source, slot: slot as usize })
+    }
+
     /// Bytes of this rank's queue, if this rank has looked at it, and of what this rank keeps to send to others. A look
     /// at a queue that nobody has used would take a page.
     fn bytes(&self) -> u64 {

@@ -194,7 +194,8 @@ impl Context {
         worker.set_agent(progress.clone());
         progress.buffered.show_at(Arc::downgrade(&worker));
         let any_source = Arc::new(AnySource::new(&worker));
-        progress.set_any_source(&any_source);
+        let unreceived: Weak<AnySource> = Arc::downgrade(&any_source);
+        progress.set_any_source(unreceived);
         Context::new(worker, progress, any_source, 0, slots, None)
     }
 

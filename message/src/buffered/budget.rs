@@ -36,7 +36,7 @@ pub(crate) struct BufferedSends {
 
 /// The room of a message in the send buffer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct BufferRoom {
     bytes: u64,
     /// How many messages had got room before.
     number: u64,
@@ -101,7 +101,11 @@ impl BufferedSends {
 
     /// Reserves room for a message to that member of the job, on that slot, and counts the message at the slot. Returns
     /// what to give back. None: there is no room, and the send is to wait for its receive.
-    pub(crate) fn take(&self, (to, slot, len): Address, state: &LocalSlot) -> Result<Option<Room>, Cause> {
+    pub(crate) fn take(
+        &self,
+        (to, slot, len): Address,
+        state: &LocalSlot,
+    ) -> Result<Option<BufferRoom>, Cause> {
         let mut usage = self.usage();
         let rules = usage.rules;
         let bytes = if rules.refuses { len } else { len + OVERHEAD };
@@ -122,7 +126,7 @@ impl BufferedSends {
         usage.messages.insert(number, (to, slot, len));
         self.show(&usage);
         state.buffered.fetch_add(1, Ordering::Relaxed);
-        Ok(Some(Room { bytes, number }))
+        Ok(Some(BufferRoom { bytes, number }))
     }
 
     /// Shows the messages in the node state.
@@ -144,7 +148,7 @@ impl BufferedSends {
     }
 
     /// Frees the room of a message of that slot.
-    pub(crate) fn free(&self, room: Room, state: &LocalSlot) {
+    pub(crate) fn free(&self, room: BufferRoom, state: &LocalSlot) {
         let mut usage = self.usage();
         usage.used -= room.bytes;
         usage.messages.remove(&room.number);

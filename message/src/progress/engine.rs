@@ -7,7 +7,7 @@ use crate::deferred_free::DeferredFree;
 use crate::progress::awaited::AwaitedConditions;
 use crate::progress::continuation::{Continuation, Continuations};
 use crate::progress::drain;
-use crate::progress::finalize::{FinalizeHook, FinalizeHooks};
+use crate::progress::finalize::{FinalizeHook, FinalizeHooks, UnreceivedMessages};
 use crate::progress::operation::MessageOp;
 use crate::progress::pending::PendingOps;
 use crate::progress::poll_spin::PollSpin;
@@ -15,7 +15,6 @@ use crate::progress::waker_thread;
 use crate::progress::watch_state::WatchState;
 use crate::protocol::outcome::Outcome;
 use crate::protocol::ring::Rings;
-use crate::receive_queue::any_source::AnySource;
 use crate::receive_queue::{DroppedQueue, Offers};
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::bank_state::BanksOfRank;
@@ -85,7 +84,7 @@ pub struct ProgressEngine {
     pub(crate) receive_queues: Arc<DeferredFree<DroppedQueue>>,
     pub(crate) channels: DeferredFree<DroppedEnd>,
     /// The any-source queue of the rank.
-    any_source: OnceLock<Weak<AnySource>>,
+    any_source: OnceLock<Weak<dyn UnreceivedMessages>>,
 }
 
 impl ProgressEngine {
@@ -96,8 +95,8 @@ impl ProgressEngine {
     }
 
     /// Sets the any-source queue of the rank.
-    pub(crate) fn set_any_source(&self, any_source: &Arc<AnySource>) {
-        let _ = self.any_source.set(Arc::downgrade(any_source));
+    pub(crate) fn set_any_source(&self, any_source: Weak<dyn UnreceivedMessages>) {
+        let _ = self.any_source.set(any_source);
     }
 
     /// Adds an operation, unless it is already there. Waiting calls step it from now on.

@@ -1,7 +1,7 @@
 //! A message that did not complete at once, as the progress engine keeps it.
 
 use crate::buffer::MessageBuffer;
-use crate::buffered::budget::Room;
+use crate::buffered::budget::BufferRoom;
 use crate::call_info::CallInfo;
 use crate::protocol::kept::Transfer;
 use crate::protocol::late_match::LateMatches;
@@ -30,7 +30,7 @@ enum OpKind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferedMessage {
     /// What it occupies.
-    pub(crate) room: Room,
+    pub(crate) room: BufferRoom,
     /// Its number in the order of its pair.
     pub(crate) number: u64,
 }
@@ -146,7 +146,7 @@ impl MessageOp {
     pub(crate) fn buffered(
         (rings, bank, index): (&Arc<Rings>, &Arc<SlotBank>, SlotIndex),
         (bytes, kind): (Vec<u8>, ValueKind),
-        room: Room,
+        room: BufferRoom,
         predecessor: Option<Arc<MessageOp>>,
     ) -> Arc<MessageOp> {
         let from = MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes));

@@ -191,7 +191,7 @@ impl Context {
     pub(crate) fn buffered(&self, operation: &Arc<MessageOp>, call: CallInfo) -> Result<bool> {
         let (bank, index) = (&operation.bank, operation.index);
         let (state, len) = (bank.state(index), operation.send_len(&self.worker));
-        let taken = self.progress.buffered.take(len, state);
+        let taken = self.progress.buffered.take((bank.peer, bank.slot(index), len), state);
         let Some(room) = taken.map_err(|cause| self.fault(cause, call))? else { return Ok(false) };
         let bytes = operation.copied(&self.worker).map_err(|cause| {
             self.progress.buffered.free(room, state);

@@ -191,7 +191,10 @@ impl Context {
     pub fn first(worker: Arc<Worker>, slots: u32) -> Context {
         let progress = Arc::new(ProgressEngine::default());
         worker.set_agent(progress.clone());
+        progress.buffered.show_at(Arc::downgrade(&worker));
         let any_source = Arc::new(AnySource::new(&worker));
+        let unreceived: Weak<AnySource> = Arc::downgrade(&any_source);
+        progress.set_any_source(unreceived);
         Context::new(worker, progress, any_source, 0, slots, None)
     }
 

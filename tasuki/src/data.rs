@@ -33,7 +33,10 @@ use crate::{Pod, Rank};
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not hold values that a call can read or fill",
-    note = "values are numbers, or arrays, slices or vectors of numbers or of types that are `Pod`",
+    note = "values are numbers, or arrays, slices or vectors of numbers or of types that are `Pod`; a type of the program \
+            gets that by `#[derive(Clone, Copy, Pod, Zeroable)]`, `#[repr(C)]` and \
+            `#[bytemuck(crate = \"tasuki::bytemuck\")]`",
+    note = "a `bool` is passed as a `tasuki::collective::Bool`",
     note = "pass a single value of a type of the program as an array of one: `&[value]`",
     note = "vectors of vectors are `Blocks`: `&Blocks::from(vectors)`, in `alltoall`, `scatter` and `neighbor_alltoall`"
 )]

@@ -24,6 +24,7 @@ pages! {
     one_sided: "one-sided.md",
     handlers_and_commands: "handlers-and-commands.md",
     asynchronous: "async.md",
+    running: "running.md",
     testing: "testing.md",
     troubleshooting: "troubleshooting.md",
 }

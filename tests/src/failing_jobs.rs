@@ -75,6 +75,8 @@ macro_rules! each_failing_job {
             Everywhere 5 channels_end_when_a_rank_dies ["rank 1", "the keeper is gone"];
             Everywhere 2 a_channel_that_nobody_receives ["1 message was never received; the first was for rank 0 on slot 6"];
             Everywhere 2 an_any_source_message_that_nobody_sends ["rank 0: recv_any(slot 3 from any rank)", "rank 1 has left", "hint:"];
+            Everywhere 2 any_source_messages_that_are_left ["rank 1: leave(): 2 messages were sent to this rank by send_any and never received; the first was from rank 0 on slot 3", "hint: receive each message by a recv_any"];
+            Everywhere 3 any_source_messages_that_are_left ["rank 1: leave(): 2 messages were sent to this rank by send_any and never received; the first was from rank 0 on slot 3", "hint: receive each message by a recv_any"];
             Everywhere 2 an_any_source_message_that_nobody_takes ["rank 0: send_any(slot 3 to rank 1", "rank 1 has left", "hint:"];
         }
     };
@@ -372,6 +374,22 @@ fn an_any_source_message_that_nobody_sends(job: &Job) -> Result<()> {
 }
 
 /// The receiver leaves while its queue is full, or a long message waits.
+/// Rank 1 receives one of three messages.
+fn any_source_messages_that_are_left(job: &Job) -> Result<()> {
+    let world = job.world();
+    if job.rank() == Rank(0) {
+        for slot in [3, 4, 3] {
+            world.send_any(&[slot as u64; 9], Rank(1), Slot(slot))?;
+        }
+    }
+    job.barrier()?;
+    if job.rank() == Rank(1) {
+        let (got, _) = world.recv_any_vec::<u64>(Slot(4))?;
+        assert_eq!(got, [4; 9]);
+    }
+    Ok(())
+}
+
 fn an_any_source_message_that_nobody_takes(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() != Rank(0) {

@@ -426,6 +426,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=4 failed_communicators::j_calls_of_the_job_that_differ_get_errors;
             Everywhere "J" 2..=5 failed_communicators::j_barriers_of_the_job_are_in_step_after_a_failure;
             Everywhere "J" 2..=4 crossed_waits::j_members_that_wait_for_different_things_get_errors;
+            Everywhere "J" 2..=4 crossed_waits::j_a_start_that_is_missing_is_named;
             Everywhere "J" 2..=4 crossed_waits::j_members_in_one_wait_beside_others_get_errors;
             Everywhere "J" 2..=4 crossed_waits::j_job_barriers_beside_awaited_calls_get_errors;
             Everywhere "J" 2..=4 crossed_waits::j_job_barriers_beside_starts_get_errors;

@@ -29,6 +29,7 @@ const QUEUES: usize = 18;
 /// is the only rank that can end a wait, if there is just one. Ranks that wait for each other for
 /// ever are reported as a deadlock.
 ///
+/// Below a rank, `send buffer` shows messages whose sends have returned and that nobody has received.
 /// Queues that are not empty are shown for processes and for up to 64 threads, but not for
 /// simulated ranks. On a terminal, long lines are wrapped and indented; otherwise they are not
 /// wrapped.
@@ -116,6 +117,9 @@ fn table(job: &Snapshot, width: Option<usize>) -> String {
     let _ = writeln!(text, "{:>6} {:>8}  {:<stages$}  {:>8}  {:>6}  in", "rank", "pid", "stage", "for", "on");
     for rank_state in &job.ranks {
         text.push_str(&row(rank_state, stages, width));
+        if let Some(buffer) = &rank_state.send_buffer {
+            text.push_str(&folded(&" ".repeat(QUEUES), &buffer.to_string(), QUEUES + 2, width));
+        }
         for queue in &rank_state.queues {
             text.push_str(&folded(&" ".repeat(QUEUES), &queue.to_string(), QUEUES + 2, width));
         }
@@ -194,6 +198,7 @@ mod tests {
             waits_in: call.map(Into::into),
             waits_for: (rank == 0).then_some(63),
             handles_for: None,
+            send_buffer: None,
             queues: Vec::new(),
         };
         let mut ranks =

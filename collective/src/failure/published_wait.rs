@@ -95,6 +95,23 @@ struct PublishedWait {
 
 const _: () = assert!(size_of::<PublishedWait>() <= LINE_PAYLOAD);
 
+impl PublishedWait {
+    /// Returns the number of the plan of whose start it is.
+    fn plan(&self) -> Option<u64> {
+        (self.lane >> NUMBER_BITS == Lane::Start as u64).then_some(self.lane & NUMBER_MASK)
+    }
+}
+
+impl fmt::Display for PublishedWait {
+    /// The call; of a start also which plan of the communicator it is, in the order in which they were made.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.plan() {
+            Some(plan) => write!(f, "start {} of plan {}", self.number, plan + 1),
+            None => CallSignature::in_word(self.call).fmt(f),
+        }
+    }
+}
+
 /// What a member waits for, and what it has begun.
 #[derive(Debug)]
 pub(super) struct PublishedWaits {
@@ -206,11 +223,10 @@ impl FailureMonitor {
             let Some(theirs) = theirs else { continue };
             if theirs.missed_by == [self.me as u64 + 1, last.ticket] {
                 drop(last); // a report calls the fabric
-                let [theirs, ours] = [theirs.call, own.call].map(CallSignature::in_word);
-                let reason = FailureReason::Waits(member, theirs, ours);
+                let [called, ours] = [theirs.call, own.call].map(CallSignature::in_word);
+                let reason = FailureReason::Waits(member, called, ours);
                 self.report_reason(&worker, CallWord::from_bits(self.word_of_call()), reason);
-                let text = format!("{reason}: members make the same calls in the same order");
-                return Some(Cause::mismatch(Some(member), text));
+                return Some(Cause::mismatch(Some(member), self.crossed(member, &theirs, &own)));
             }
             missed_by.get_or_insert((member, [member as u64 + 1, theirs.ticket]));
         }
@@ -221,6 +237,20 @@ impl FailureMonitor {
             self.raise_alarm(&worker, member);
         }
         None
+    }
+
+    /// Says that this member waits for one thing and that member for another one.
+    fn crossed(&self, member: usize, theirs: &PublishedWait, own: &PublishedWait) -> String {
+        let mut text = format!("{own} here and {theirs} of member {member} wait for each other");
+        let starts = [theirs, own].map(|wait| wait.plan().is_some());
+        if let Some(made) = self.begun(theirs.lane).filter(|_| starts[0]) {
+            let s = if made == 1 { "" } else { "s" };
+            text += &format!(", for this member has made {made} start{s} of that plan");
+        }
+        text + match starts {
+            [false, false] => ": members make the same calls in the same order",
+            _ => ": make a start that other members wait for before you wait for something else",
+        }
     }
 
     /// Withdraws the wait of this thread, which has ended.

@@ -42,7 +42,7 @@ struct Report {
 /// | kind | its causes |
 /// |---|---|
 /// | `Misuse` | `Argument`, `NullAddress`, `NoSuchRank`, `NoSuchMember`, `NotAMember`, `NoSuchSlot`, `Busy`, `InUse`, `StartActive`, `AnotherCall`, `AlreadyReturned`, `OutOfRange`, `Stale`, `Misaligned`, `SignalMemory`, `ClosedMemory`, `QueueDropped`, `QueueRepeats`, `Forked`, `JobOver` |
-/// | `Disagreement` | `Disagree`, `Mismatch`, `Truncated`, `TypeMismatch`, `PartialValue`, `Undecodable`, `Overwritten` |
+/// | `Disagreement` | `Disagree`, `Mismatch`, `Truncated`, `TypeMismatch`, `PartialValue`, `Undecodable`, `Overwritten`, `Unreceived` |
 /// | `PeerFailed` | `PeerDied`, `PeerLeft`, `QueueClosed`, `ChannelDropped`, `NotSent`, `Untaken`, `Predecessor` |
 /// | `TimedOut` | `TimedOut` |
 /// | `Full` | `Full`, `SendBufferFull` |
@@ -255,6 +255,15 @@ pub enum Cause {
         /// The slot of the first one.
         slot: usize,
     },
+    /// This rank left the job without receiving some messages that others had sent to it by `send_any`.
+    Unreceived {
+        /// The number of messages.
+        messages: usize,
+        /// The sender of the first one.
+        peer: Rank,
+        /// The slot of the first one.
+        slot: usize,
+    },
     /// A peer began to send a message to this receive, and its send failed.
     NotSent {
         /// The sender.
@@ -390,6 +399,7 @@ impl Cause {
                 ErrorKind::Disagreement
             }
             PartialValue { .. } | Undecodable(_) | Overwritten => ErrorKind::Disagreement,
+            Unreceived { .. } => ErrorKind::Disagreement,
             Program(_) | HandlerFailed { .. } | OperationPanicked { .. } | QueueUnwound { .. } => {
                 ErrorKind::Program
             }
@@ -419,7 +429,8 @@ impl Cause {
             | QueueClosed { peer }
             | ChannelDropped { peer }
             | NotSent { peer }
-            | Untaken { peer, .. } => Some(*peer),
+            | Untaken { peer, .. }
+            | Unreceived { peer, .. } => Some(*peer),
             CommunicatorFailed { peer, .. } => *peer,
             OperationPanicked { rank } | QueueUnwound { rank } | Failed { rank, .. } => Some(*rank),
             Poisoned { origin, .. } => Some(*origin),
@@ -520,6 +531,14 @@ impl fmt::Display for Cause {
             Untaken { messages, peer, slot } => {
                 let were = if *messages == 1 { "message was" } else { "messages were" };
                 write!(f, "{messages} {were} never received; the first was for rank {peer} on slot {slot}")
+            }
+            Unreceived { messages, peer, slot } => {
+                let were = if *messages == 1 { "message was" } else { "messages were" };
+                write!(
+                    f,
+                    "{messages} {were} sent to this rank by send_any and never received; the first was from rank {peer} \
+                     on slot {slot}"
+                )
             }
             NotSent { peer } => write!(f, "rank {peer} failed while it sent its message"),
             TimedOut { after } => write!(f, "timed out after {after:.1?}"),
@@ -826,7 +845,7 @@ impl fmt::Display for Error {
         for note in &self.0.notes {
             write!(f, "\n  {note}")?;
         }
-        match self.0.cause.hint() {
+        match self.0.cause.hint(&self.0.call) {
             Some(hint) => write!(f, "\n  hint: {hint}"),
             None => Ok(()),
         }
@@ -962,6 +981,7 @@ mod tests {
             Cause::PeerLeft { peer: Rank(0) },
             Cause::ChannelDropped { peer: Rank(0) },
             Cause::Untaken { messages: 1, peer: Rank(0), slot: 0 },
+            Cause::Unreceived { messages: 1, peer: Rank(0), slot: 0 },
             Cause::TimedOut { after: Duration::ZERO },
             Cause::SendBufferFull { bytes: 1, free: 0, capacity: 0 },
             Cause::no_room_at(None, ""),

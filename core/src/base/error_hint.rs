@@ -46,8 +46,8 @@ pub const BYTES_BY_KEY: &str = "the bytes of a copy by key";
 const TOO_MANY_FILES: &str = "(os error 24)";
 
 impl Cause {
-    /// Returns the hint, if there is one that holds for every call.
-    pub(super) fn hint(&self) -> Option<&'static str> {
+    /// Returns the hint for an error of that call, if there is one.
+    pub(super) fn hint(&self, call: &str) -> Option<&'static str> {
         use Cause::*;
         Some(match self {
             NullAddress => "take addresses from job.alloc(..).on(rank) or job.register(..)",
@@ -82,6 +82,7 @@ impl Cause {
             Disagree { what: BYTES_BY_KEY, .. } => {
                 "copy_source and copy_destination of a key must name the same number of bytes; equal keys match in order"
             }
+            Disagree { what: "bytes", .. } => return Some(hint_about_bytes(call)),
             Mismatch { .. } | Disagree { .. } => {
                 "all ranks must make this call with equal arguments, in the same order"
             }
@@ -107,7 +108,14 @@ impl Cause {
             CommunicatorFailed { .. } => {
                 "see the error of that call; all later calls fail, too: go on with communicator.recreate(), on all members"
             }
-            Untaken { .. } => "receive every message before a rank leaves: end with a barrier",
+            Untaken { .. } => {
+                "receive each message by a recv of its slot before the program of its receiver returns; a message of send \
+                 meets no recv_any"
+            }
+            Unreceived { .. } => {
+                "receive each message by a recv_any of its slot before the program returns; a message of send_any meets \
+                 no recv"
+            }
             NotSent { .. } => {
                 "see the error of that rank's own call; most likely its memory was freed during the call"
             }
@@ -124,7 +132,8 @@ impl Cause {
                 "drop the receiver after the sender only: receive until a peek returns no element"
             }
             PeerLeft { .. } => {
-                "a rank may leave only when no other rank needs it any more: end with a barrier"
+                "a rank may leave only when no other rank needs it any more: let it make each call that others wait for, \
+                 such as a send or its part of a collective call; if none is missing, end with a barrier"
             }
             Full { what: COMMAND_QUEUE, .. } => {
                 "commands free their entries as they fire: wait for a signal that one of them raises and post again, \
@@ -188,7 +197,7 @@ impl Cause {
             HandlerFailed { text, .. } if text.is_empty() => {
                 "see the output of that rank: it shows panics always, and errors with TASUKI_LOG=info"
             }
-            Poisoned { cause, .. } | Failed { cause, .. } => return cause.hint(),
+            Poisoned { cause, .. } | Failed { cause, .. } => return cause.hint(call),
             Forked => "only the rank itself may call Tasuki; start other programs with std::process::Command",
             System { why, .. } if why.contains(TOO_MANY_FILES) => {
                 "a rank opens one file for each rank: raise the limit of open files, RLIMIT_NOFILE (`ulimit -n`)"
@@ -203,9 +212,47 @@ impl Cause {
     }
 }
 
+/// Returns the hint for members that gave different numbers of bytes in that call.
+fn hint_about_bytes(call: &str) -> &'static str {
+    let name = call.split(['(', '_']).next().unwrap_or_default();
+    match name.strip_prefix('i').unwrap_or(name) {
+        "gather" | "allgather" => {
+            "all members must pass equally many values: if their numbers differ, pass Uneven(&block)"
+        }
+        "alltoall" | "scatter" => {
+            "the blocks of all members must have one length: if their lengths differ, pass Blocks"
+        }
+        "bcast" => {
+            "all members must pass as many values as the root: if only the root knows how many, broadcast the number first"
+        }
+        "neighbor" => {
+            "the block that a member sends to a neighbour must be as long as the one that the neighbour expects: compare \
+             the halos of both along this dimension"
+        }
+        _ => "all members must pass equally many values",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn members_that_disagree_about_bytes_learn_what_takes_other_lengths() {
+        let hint = |call: &str| Cause::bytes_differ(1, 8, 16).hint(call).unwrap_or_default();
+        for (call, way_out) in [
+            ("gather(8 bytes to rank 0, world)", "Uneven(&block)"),
+            ("iallgather(8 bytes, world)", "Uneven(&block)"),
+            ("alltoall(8 bytes, world)", "pass Blocks"),
+            ("bcast(8 bytes from rank 0, world)", "broadcast the number first"),
+            ("neighbor_alltoall(8 bytes, world)", "the halos of both"),
+            ("ineighbor_alltoall(8 bytes, world)", "the halos of both"),
+            ("allreduce(8 bytes, world)", "all members must pass equally many values"),
+        ] {
+            assert!(hint(call).contains(way_out), "{call}: {}", hint(call));
+        }
+        assert!(!hint("allreduce(8 bytes, world)").contains("Uneven"));
+    }
 
     #[test]
     fn structures_that_waiting_does_not_empty_have_hints_of_their_own() {
@@ -218,7 +265,7 @@ mod tests {
             FAILURES,
         ];
         for what in lasting {
-            let hint = Cause::Full { what, capacity: 1 }.hint().unwrap_or_default();
+            let hint = Cause::Full { what, capacity: 1 }.hint("").unwrap_or_default();
             assert!(!hint.contains("wait") && !hint.is_empty(), "{what}: {hint}");
         }
     }

@@ -134,6 +134,11 @@ pub struct RankState {
     call: SharedText,
     /// 0, or 1 + the rank that has called the handler that this rank runs. Written by the thread that runs it.
     handles_for: AtomicU32,
+    /// Fields of [`SendBuffer`]. Written by the rank, by one thread at a time.
+    buffered: AtomicU32,
+    buffered_to: AtomicU32,
+    buffered_slot: AtomicU32,
+    buffered_bytes: AtomicU64,
     /// Fields of [`ProcessIdentity`]; written by the rank when it joins, `own_pid` last.
     pid_namespace: AtomicU64,
     cookie_at: AtomicU64,
@@ -173,6 +178,30 @@ pub struct UnderWay {
     pub sends: bool,
     /// True if the rank has command queues, handlers or plans that can raise signals.
     pub signals: bool,
+}
+
+/// The messages in the send buffer of a rank: their sends have returned, and their receives have not been posted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SendBuffer {
+    /// How many there are.
+    pub messages: u32,
+    /// The receiver of the oldest one.
+    pub to: Rank,
+    /// The slot of the oldest one.
+    pub slot: u32,
+    /// The bytes of the oldest one.
+    pub bytes: u64,
+}
+
+impl std::fmt::Display for SendBuffer {
+    /// `send buffer: 2 messages, not received; the oldest for rank 1 on slot 4, 8 bytes`
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let SendBuffer { messages, to, slot, bytes } = *self;
+        let s = if messages == 1 { "" } else { "s" };
+        let the_oldest = if messages == 1 { "" } else { "the oldest " };
+        write!(f, "send buffer: {messages} message{s}, not received; ")?;
+        write!(f, "{the_oldest}for rank {to} on slot {slot}, {bytes} bytes")
+    }
 }
 
 /// A wait as its rank published it.
@@ -525,6 +554,28 @@ impl RankState {
         self.handles_for.load(Ordering::Relaxed).checked_sub(1).map(Rank::from_word)
     }
 
+    /// Publishes what the send buffer of the rank holds. At most one thread of the rank at a time may call this.
+    pub fn set_send_buffer(&self, buffer: Option<SendBuffer>) {
+        if let Some(SendBuffer { to, slot, bytes, .. }) = buffer {
+            self.buffered_to.store(to.to_word(), Ordering::Relaxed);
+            self.buffered_slot.store(slot, Ordering::Relaxed);
+            self.buffered_bytes.store(bytes, Ordering::Relaxed);
+        }
+        self.buffered.store(buffer.map_or(0, |buffer| buffer.messages), Ordering::Release); // SYNC send-buffer
+    }
+
+    /// Returns what the send buffer of the rank holds; `None`: nothing. If it changes meanwhile, the parts may be of
+    /// different moments.
+    pub fn send_buffer(&self) -> Option<SendBuffer> {
+        let messages = self.buffered.load(Ordering::Acquire); // SYNC send-buffer
+        (messages > 0).then(|| SendBuffer {
+            messages,
+            to: Rank::from_word(self.buffered_to.load(Ordering::Relaxed)),
+            slot: self.buffered_slot.load(Ordering::Relaxed),
+            bytes: self.buffered_bytes.load(Ordering::Relaxed),
+        })
+    }
+
     /// Publishes what the rank waits for. At most one thread of the rank at a time may call this or
     /// [`RankState::end_wait`].
     pub fn publish_wait(&self, wait: &PublishedWait) {
@@ -618,6 +669,23 @@ mod tests {
         }
         rank_state.end_wait();
         assert_eq!(rank_state.published_wait(), None);
+    }
+
+    #[test]
+    fn the_send_buffer_is_published() {
+        let node_state = NodeState::create(2).unwrap();
+        let rank_state = node_state.rank_state(Rank(1));
+        assert_eq!(rank_state.send_buffer(), None);
+        let buffer = SendBuffer { messages: 2, to: Rank(0), slot: 7, bytes: 1 << 40 };
+        rank_state.set_send_buffer(Some(buffer));
+        assert_eq!(rank_state.send_buffer(), Some(buffer));
+        let text =
+            "send buffer: 2 messages, not received; the oldest for rank 0 on slot 7, 1099511627776 bytes";
+        assert_eq!(buffer.to_string(), text);
+        let one = SendBuffer { messages: 1, bytes: 8, ..buffer };
+        assert_eq!(one.to_string(), "send buffer: 1 message, not received; for rank 0 on slot 7, 8 bytes");
+        rank_state.set_send_buffer(None);
+        assert_eq!(rank_state.send_buffer(), None);
     }
 
     #[test]

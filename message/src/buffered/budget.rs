@@ -3,14 +3,20 @@
 //!
 //! It belongs to the sender. A message leaves it when its receive is posted. Messages of one slot leave it in order,
 //! and later sends on the slot follow them.
+//!
+//! The node state shows how many messages there are, and which is the oldest, since no rank waits in a call for them:
+//! a message that nobody receives is seen nowhere else.
 
 use crate::progress::operation::{BufferedMessage, MessageOp};
 use crate::slot::bank::LocalSlot;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
-use tasuki_core::base::Cause;
 use tasuki_core::base::error_hint::SEND_BUFFER_OF_SLOT;
 use tasuki_core::base::sync::Ordering;
+use tasuki_core::base::{Cause, Rank};
+use tasuki_core::engine::Worker;
+use tasuki_core::node::node_state::SendBuffer;
 
 /// The longest message that is buffered, in bytes, if only the capacity was set.
 const LONGEST: u64 = 64 << 10;
@@ -24,12 +30,29 @@ const OVERHEAD: u64 = 256;
 #[derive(Debug, Default)]
 pub(crate) struct BufferedSends {
     usage: Mutex<BufferedUsage>,
+    /// Whose node state shows the messages.
+    worker: OnceLock<Weak<Worker>>,
 }
+
+/// The room of a message in the send buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BufferRoom {
+    bytes: u64,
+    /// How many messages had got room before.
+    number: u64,
+}
+
+/// Receiver, slot and bytes of a message.
+type Address = (Rank, u32, u64);
 
 #[derive(Debug, Default)]
 struct BufferedUsage {
     rules: BufferRules,
     used: u64,
+    /// The number of the next message.
+    next: u64,
+    /// The messages, by their numbers.
+    messages: BTreeMap<u64, Address>,
 }
 
 /// Which messages are buffered, and when.
@@ -71,12 +94,21 @@ impl BufferedSends {
         after.filter(|_| bytes <= longest)
     }
 
-    /// Reserves room for a message and counts the message at its slot. Returns the bytes to give back. None: there is
-    /// no room, and the send is to wait for its receive.
-    pub(crate) fn take(&self, bytes: u64, state: &LocalSlot) -> Result<Option<u64>, Cause> {
+    /// Sets whose node state shows the messages.
+    pub(crate) fn show_at(&self, worker: Weak<Worker>) {
+        let _ = self.worker.set(worker);
+    }
+
+    /// Reserves room for a message to that member of the job, on that slot, and counts the message at the slot. Returns
+    /// what to give back. None: there is no room, and the send is to wait for its receive.
+    pub(crate) fn take(
+        &self,
+        (to, slot, len): Address,
+        state: &LocalSlot,
+    ) -> Result<Option<BufferRoom>, Cause> {
         let mut usage = self.usage();
         let rules = usage.rules;
-        let bytes = if rules.refuses { bytes } else { bytes + OVERHEAD };
+        let bytes = if rules.refuses { len } else { len + OVERHEAD };
         let free = rules.capacity.saturating_sub(usage.used); // the capacity may have been reduced
         let is_slot_full = state.buffered.load(Ordering::Relaxed) == u16::MAX;
         if (bytes > free || is_slot_full) && !rules.refuses {
@@ -88,9 +120,22 @@ impl BufferedSends {
         if is_slot_full {
             return Err(Cause::Full { what: SEND_BUFFER_OF_SLOT, capacity: usize::from(u16::MAX) });
         }
+        let number = usage.next;
         usage.used += bytes;
+        usage.next += 1;
+        usage.messages.insert(number, (to, slot, len));
+        self.show(&usage);
         state.buffered.fetch_add(1, Ordering::Relaxed);
-        Ok(Some(bytes))
+        Ok(Some(BufferRoom { bytes, number }))
+    }
+
+    /// Shows the messages in the node state.
+    fn show(&self, usage: &BufferedUsage) {
+        let Some(worker) = self.worker.get().and_then(Weak::upgrade) else { return };
+        let oldest = usage.messages.first_key_value();
+        let messages = u32::try_from(usage.messages.len()).unwrap_or(u32::MAX);
+        let shown = oldest.map(|(_, &(to, slot, bytes))| SendBuffer { messages, to, slot, bytes });
+        worker.rank_state().set_send_buffer(shown);
     }
 
     /// Frees the bytes of a message that has ended, if it was buffered.
@@ -103,8 +148,12 @@ impl BufferedSends {
     }
 
     /// Frees the room of a message of that slot.
-    pub(crate) fn free(&self, room: u64, state: &LocalSlot) {
-        self.usage().used -= room;
+    pub(crate) fn free(&self, room: BufferRoom, state: &LocalSlot) {
+        let mut usage = self.usage();
+        usage.used -= room.bytes;
+        usage.messages.remove(&room.number);
+        self.show(&usage);
+        drop(usage);
         state.buffered.fetch_sub(1, Ordering::Release); // SYNC unbuffered
     }
 

@@ -7,7 +7,7 @@ use crate::deferred_free::DeferredFree;
 use crate::progress::awaited::AwaitedConditions;
 use crate::progress::continuation::{Continuation, Continuations};
 use crate::progress::drain;
-use crate::progress::finalize::{FinalizeHook, FinalizeHooks};
+use crate::progress::finalize::{FinalizeHook, FinalizeHooks, UnreceivedMessages};
 use crate::progress::operation::MessageOp;
 use crate::progress::pending::PendingOps;
 use crate::progress::poll_spin::PollSpin;
@@ -19,7 +19,7 @@ use crate::receive_queue::{DroppedQueue, Offers};
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::bank_state::BanksOfRank;
 use crate::slot::directory::EndedEntry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::Waker;
 use tasuki_core::base::sync::{AtomicBool, AtomicUsize, Ordering};
 use tasuki_core::base::{Cause, Error, Result};
@@ -83,6 +83,8 @@ pub struct ProgressEngine {
     pub(crate) offers: Arc<Offers>,
     pub(crate) receive_queues: Arc<DeferredFree<DroppedQueue>>,
     pub(crate) channels: DeferredFree<DroppedEnd>,
+    /// The any-source queue of the rank.
+    any_source: OnceLock<Weak<dyn UnreceivedMessages>>,
 }
 
 impl ProgressEngine {
@@ -90,6 +92,11 @@ impl ProgressEngine {
     pub(super) fn wake_all(&self, wakers: impl IntoIterator<Item = Waker>) {
         self.to_wake().extend(wakers);
         self.run_callbacks();
+    }
+
+    /// Sets the any-source queue of the rank.
+    pub(crate) fn set_any_source(&self, any_source: Weak<dyn UnreceivedMessages>) {
+        let _ = self.any_source.set(any_source);
     }
 
     /// Adds an operation, unless it is already there. Waiting calls step it from now on.
@@ -427,7 +434,9 @@ impl Agent for ProgressEngine {
         // Nobody receives any more. Their senders learn that this rank has left.
         let kept = self.queue().all(MessageOp::is_kept);
         kept.iter().for_each(|operation| self.remove(worker, operation));
-        unfinished.and(finalize_hooks)
+        let unreceived = self.any_source.get().and_then(Weak::upgrade).and_then(|queue| queue.unreceived());
+        let received = unreceived.map_or(Ok(()), |cause| Err(worker.fault(cause, || "leave()".into())));
+        unfinished.and(finalize_hooks).and(received)
     }
 
     fn abandon(&self) {

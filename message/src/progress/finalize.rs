@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tasuki_core::base::{Rank, Result};
+use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::{Condition, Deadline, WaitEvent, Worker};
 use tasuki_core::node::node_state::RankStage;
 
@@ -30,6 +30,12 @@ pub trait FinalizeHook: Send + Sync + Debug {
 
     /// Waits until all work is done or cannot complete, and frees its memory. No new work begins afterwards.
     fn finalize(&self, worker: &Worker) -> Result<()>;
+}
+
+/// Messages to a rank that it may leave without having received.
+pub(crate) trait UnreceivedMessages: Send + Sync + Debug {
+    /// Returns the error of the rank that leaves, if there are any.
+    fn unreceived(&self) -> Option<Cause>;
 }
 
 /// The hooks of a rank.

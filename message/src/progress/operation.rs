@@ -1,6 +1,7 @@
 //! A message that did not complete at once, as the progress engine keeps it.
 
 use crate::buffer::MessageBuffer;
+use crate::buffered::budget::BufferRoom;
 use crate::call_info::CallInfo;
 use crate::protocol::kept::Transfer;
 use crate::protocol::late_match::LateMatches;
@@ -28,8 +29,8 @@ enum OpKind {
 /// A message in the send buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferedMessage {
-    /// Bytes that it occupies.
-    pub(crate) room: u64,
+    /// What it occupies.
+    pub(crate) room: BufferRoom,
     /// Its number in the order of its pair.
     pub(crate) number: u64,
 }
@@ -145,7 +146,7 @@ impl MessageOp {
     pub(crate) fn buffered(
         (rings, bank, index): (&Arc<Rings>, &Arc<SlotBank>, SlotIndex),
         (bytes, kind): (Vec<u8>, ValueKind),
-        room: u64,
+        room: BufferRoom,
         predecessor: Option<Arc<MessageOp>>,
     ) -> Arc<MessageOp> {
         let from = MessageBuffer::Unregistered(RevocableBuffer::from_vec(bytes));

@@ -21,6 +21,7 @@
 
 use crate::context::{Context, Received};
 use crate::progress::engine::ProgressEngine;
+use crate::progress::finalize::UnreceivedMessages;
 use crate::receive_queue::counters::Counters;
 use crate::receive_queue::drawn_message::DrawnMessage;
 use crate::receive_queue::layout::Header;
@@ -192,6 +193,20 @@ impl AnySource {
         };
         let one = (size_of::<AnySourceWriter>() + size_of::<QueueAccess>()) as u64;
         own + self.writers.items().iter().map(|writer| one + writer.access.deferred_bytes()).sum::<u64>()
+    }
+}
+
+impl UnreceivedMessages for AnySource {
+    /// A message that stays at its sender does not count: the sender waits for its end, and gets an error.
+    fn unreceived(&self) -> Option<Cause> {
+        let rank = self.worker.rank();
+        if self.reader.get().is_none()
+            && !(Counters { worker: &self.worker, at: at(rank, ANY_SOURCE) }.has_key().ok()?)
+        {
+            return None; // nobody has used it
+        }
+        let (messages, Header { source, slot, .. }) = self.reader("leave()").ok()?.left()?;
+        Some(Cause::Unreceived { messages, peer: source, slot: slot as usize })
     }
 }
 

@@ -70,6 +70,11 @@ impl Counters<'_> {
         Ok(self.read(KEY)? != key)
     }
 
+    /// Returns true if there is a key.
+    pub(crate) fn has_key(&self) -> Result<bool> {
+        Ok(self.read(KEY)? != FREE)
+    }
+
     /// Sets the key if there is none. Returns the key.
     pub(crate) fn key_or(&self, key: u64) -> Result<u64> {
         let found = self.worker.atomic(self.at.add(KEY), atomic8(AtomicKind::Cas { expected: FREE }, key))?;

@@ -499,6 +499,20 @@ impl QueueReader {
         Ok(false)
     }
 
+    /// Returns how many messages are in the queue, and one of the oldest. Those that stay at their senders do not count.
+    pub(crate) fn left(&self) -> Option<(usize, Header)> {
+        let stored = self.side_store.headers().copied();
+        let of_share = |number: usize| {
+            let there =
+                self.shares[number].tickets.open().filter(move |&ticket| self.is_there(number, ticket));
+            there.map(move |ticket| self.header(number, ticket))
+        };
+        let all = stored.chain((0..self.shares.len()).flat_map(of_share));
+        let mut left = all.filter(|header| !matches!(header.place, Place::Void | Place::Offered(_)));
+        let first = left.next()?;
+        Some((1 + left.count(), first))
+    }
+
     /// Shows senders all buffers that are free.
     fn publish(&mut self, all: bool) -> Result<()> {
         let worker = &self.worker;

@@ -75,6 +75,11 @@ impl SideStore {
         &self.messages[place]
     }
 
+    /// Returns what is known of the messages.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = &Header> {
+        self.messages.iter().map(|message| &message.header)
+    }
+
     pub(crate) fn remove(&mut self, place: usize) {
         if let Some(message) = self.messages.remove(place) {
             self.used -= message.bytes.len() as u64 + ENTRY_BYTES;

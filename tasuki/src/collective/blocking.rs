@@ -84,7 +84,8 @@ impl Communicator {
         self.inner().fuzzy_barrier(&|| self.start_helper()).map(FuzzyBarrier::new)
     }
 
-    /// Broadcasts the root's values to all members. Each member passes the same number of values.
+    /// Broadcasts the root's values to all members. Each member passes the same number of values. If only the root
+    /// knows how many, it broadcasts the number first.
     ///
     /// Collective ([rules](crate::collective#rules)). The root does not wait for all members. Cost of the first three
     /// calls of a kind: messages down a tree of ceil(log8 P) levels, in which a member sends to up to seven others at
@@ -148,6 +149,10 @@ impl Communicator {
     /// Combines all members' values in the combining order ([`ReduceOp`]). All members get the same result, equal in
     /// every bit, also to that of [`Communicator::reduce`], in the form of their argument ([`ReduceBuffers`]): a number
     /// for `&number`, an array for `&array`, a vector for `&slice`; `&mut values` are replaced by it.
+    ///
+    /// A literal needs a type, because the form of the argument decides that of the result: `&1.0_f64`, or
+    /// `let sum: f64 = world.allreduce(&1.0, Sum)?`. Operations of the program, such as closures, are not compared: that
+    /// all members pass the same one is up to the program.
     ///
     /// Collective ([rules](crate::collective#rules)). This thread calls the operation. Cost of the first three calls of
     /// a kind: up to 40 bytes among up to 8 members take one round, in which each member sends to all others. From P

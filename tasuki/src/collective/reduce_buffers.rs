@@ -13,7 +13,8 @@ use crate::{Pod, Result};
 /// | `&mut values` | replaces the values (MPI_IN_PLACE) |
 /// | `(&values, &mut result)` | is in `result`, which has the length of the values |
 ///
-/// Values are [`Data`]. Members may use different forms in one call. Only `&values` of a slice or vector allocates. A
+/// Values are [`Data`]. A literal needs a type, `&1.0_f64`, because the form of the argument decides the form of the
+/// result: `println!("{}", world.allreduce(&1.0, Sum)?)` does not compile. Members may use different forms in one call. Only `&values` of a slice or vector allocates. A
 /// variable of type `&mut [f64]` is moved into the call; `&mut *row` keeps it.
 ///
 /// ```
@@ -36,7 +37,7 @@ use crate::{Pod, Result};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not what a reduction reads and fills",
     note = "pass `&values`, `&mut values` (in place) or `(&values, &mut result)`; values are a number, an array, a slice or \
-            a vector, and one value of your own type is passed as `[value]`"
+            a vector, one value of your own type is passed as `[value]`, and a `bool` as a `tasuki::collective::Bool`"
 )]
 pub trait ReduceBuffers: sealed::SealedBuffers {
     /// The type of one value.

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tasuki_core::base::{Cause, panic_message};
 use tasuki_core::engine::Worker;
 use tasuki_core::node::node_state::NodeState;
@@ -20,6 +21,8 @@ pub(super) enum Reporter {
     EachRank,
     /// The rank that failed first prints its error. The errors of the other ranks only follow from it.
     FirstRank,
+    /// Like `FirstRank`, in the simulator.
+    Simulated,
     /// Like `FirstRank`. If a rank has died without a message, the launcher reports it, once for
     /// all ranks.
     RankOrLauncher,
@@ -31,15 +34,35 @@ impl Reporter {
     fn report(self, error: Error, node_state: &NodeState) -> Error {
         // Whoever has declared a rank dead reports why: that rank itself, before it did so, or the launcher or the
         // simulator. A rank that failed by itself is declared dead after this.
-        let is_reported = || is_consequence(error.cause()) && node_state.death().is_some();
+        let is_reported = || {
+            is_consequence(error.cause())
+                && (node_state.death().is_some() || self.waits_for_cause(&error, node_state))
+        };
         match self {
             Reporter::Caller => error,
-            Reporter::FirstRank if is_reported() => error,
+            Reporter::FirstRank | Reporter::Simulated if is_reported() => error,
             Reporter::RankOrLauncher if is_reported() => error.mark_printed(),
             _ => print(error),
         }
     }
+
+    /// Returns true if a rank dies soon after a communicator has failed. The member that has failed first has told the
+    /// others before its program returns the error, so their errors may be here first. In the simulator no rank goes on
+    /// while another one waits here, so this rank does not wait.
+    fn waits_for_cause(self, error: &Error, node_state: &NodeState) -> bool {
+        if self == Reporter::Simulated || !matches!(error.cause(), Cause::CommunicatorFailed { .. }) {
+            return false;
+        }
+        let end = Instant::now() + CAUSE_COMES_IN;
+        while node_state.death().is_none() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        node_state.death().is_some()
+    }
 }
+
+/// How long the error of a communicator that has failed is held back for the report of the first failure.
+const CAUSE_COMES_IN: Duration = Duration::from_millis(200);
 
 /// Prints an error.
 pub(super) fn print(error: Error) -> Error {

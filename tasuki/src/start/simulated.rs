@@ -140,7 +140,7 @@ pub(super) fn launched<T: Send>(
 ) -> Result<Simulated<T>> {
     let rank_options = RankOptions::read(settings, 1)?;
     let simulated = SimulatedSettings {
-        reporter: Reporter::FirstRank,
+        reporter: Reporter::Simulated,
         log: settings.log,
         rank_options,
         trace: settings.trace.clone(),

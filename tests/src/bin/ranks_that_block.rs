@@ -8,6 +8,7 @@
 //! - `circle`: each rank waits for a message from the next one.
 //! - `crossed`: of two ranks, rank 0 waits for a message and rank 1 in a barrier.
 //! - `sending`: of three ranks, two wait for each other, and one of them has a send under way.
+//! - `unreceived`: rank 0 waits for a message of any rank; the others have sent it messages that it does not receive.
 //! - `threads FOLDER`: two ranks wait for each other; a thread of rank 1 sends once file 0 exists.
 //! - `limit FOLDER`: two ranks wait for each other with a time limit.
 //! - `handler FOLDER`: rank 0 runs a handler of rank 1 until file 0 exists.
@@ -42,6 +43,12 @@ fn main() -> ExitCode {
             "crossed" if job.rank() == Rank(0) => receive(job.world(), Rank(1)),
             "crossed" => job.world().barrier(),
             "sending" => sending(job),
+            "unreceived" if job.rank() == Rank(0) => job.world().recv_any(&mut [0_u64], SLOT).map(drop),
+            "unreceived" => {
+                job.world().send(&[7_u64; 2], Rank(0), LONG)?;
+                job.world().send(&[7_u64; 3], Rank(0), SLOT)?;
+                job.barrier()
+            }
             "threads" => threads(job, &gate),
             "limit" => limit(job, &gate),
             "handler" if job.rank() == Rank(0) => receive(job.world(), Rank(1)),

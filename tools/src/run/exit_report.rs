@@ -393,7 +393,12 @@ impl Job {
             .filter(|_| process.exit.is_none())
             .and_then(|node_state| node_state.rank_state(Rank(rank)).handles_for())
             .map(Rank::index);
-        RankState { rank, pid, stage, waits_in, waited_s, waits_for, handles_for, queues: Vec::new() }
+        let send_buffer = node_state
+            .filter(|_| process.exit.is_none())
+            .and_then(|node_state| node_state.rank_state(Rank(rank)).send_buffer())
+            .map(Into::into);
+        let queues = Vec::new();
+        RankState { rank, pid, stage, waits_in, waited_s, waits_for, handles_for, send_buffer, queues }
     }
 }
 

@@ -162,6 +162,25 @@ fn a_time_out_says_who_is_in_a_deadlock() {
     assert!(ended.err.contains(&format!("  deadlock: {}\n", all.join(", "))), "{}", ended.err);
 }
 
+/// Messages that were buffered and that nobody receives are shown: no rank waits in a call for them.
+#[test]
+fn messages_that_nobody_receives_are_shown() {
+    for options in [&["-n", "3"][..], &["-n", "3", "--threads"]] {
+        let mut running = start(&[options, &["--timeout", "3s"]].concat(), "unreceived", &folder());
+        let launcher = running.pid();
+        let first = serde_json::json!({ "messages": 2, "to": 0, "slot": 6, "bytes": 16 });
+        running.until("two ranks with buffered messages", |_| {
+            let Some(job) = job(launcher) else { return false };
+            (job["ranks"][1]["send_buffer"] == first && job["ranks"][2]["send_buffer"] == first)
+                && job["ranks"][0]["send_buffer"].is_null()
+        });
+        let line = "send buffer: 2 messages, not received; the oldest for rank 0 on slot 6, 16 bytes";
+        assert!(text(&ps(&[]).stdout).contains(line));
+        let ended = running.wait().expect(124);
+        assert!(ended.err.contains(&format!("\n  ranks 1, 2: {line}\n")), "{}", ended.err);
+    }
+}
+
 /// Checks for a while that no certain deadlock is shown for a job in which two ranks wait for each
 /// other.
 fn is_not_said(what: &str) {

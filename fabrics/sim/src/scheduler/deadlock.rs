@@ -77,8 +77,12 @@ impl SimState {
         for (rank, what) in &waits {
             error = error.note(format!("rank {rank} waits in {what}"));
         }
-        for rank in Rank::all(self.ranks.len()).filter(|&rank| self.rank(rank).dead) {
-            error = error.note(format!("rank {rank} is dead"));
+        for rank in Rank::all(self.ranks.len()) {
+            if self.rank(rank).dead {
+                error = error.note(format!("rank {rank} is dead"));
+            } else if let Some(buffer) = self.node_state.rank_state(rank).send_buffer() {
+                error = error.note(format!("rank {rank}: {buffer}"));
+            }
         }
         self.node_state.declare_dead(*first, &how, self.now);
         self.watch.fail(self.counts.steps, error);

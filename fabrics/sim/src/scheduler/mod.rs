@@ -68,7 +68,8 @@ impl Scheduler {
 
     /// Returns the actor of the calling thread, or an error if the run did not start the thread.
     pub(crate) fn check_thread(&self) -> Result<usize, Cause> {
-        let text = "this thread was not started by the simulated rank: start threads with job.threads";
+        let text = "this thread was not started by the simulated rank: start threads with job.threads, and drive futures \
+                    by block_on, not by an executor with threads of its own";
         self.me().ok_or_else(|| Cause::Argument(text.into()))
     }
 

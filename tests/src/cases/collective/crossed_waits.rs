@@ -114,6 +114,34 @@ pub fn j_members_that_wait_for_different_things_get_errors(job: &Job) -> Result<
     Ok(())
 }
 
+/// Rank 0 has left out a start of the second plan. An error names the plan, and how many starts each has made.
+pub fn j_a_start_that_is_missing_is_named(job: &Job) -> Result<()> {
+    if cannot_compare(job) {
+        return Ok(());
+    }
+    let mut part = Part::new(job)?;
+    for _ in 0..2 {
+        part.run(Start(1))?;
+    }
+    job.barrier()?;
+    let outcome = part.run(if job.rank().0 == 0 { Start(0) } else { Start(1) });
+    let text = refused(job, outcome, ErrorKind::Disagreement, &["plan"]).to_string();
+    let texts = match job.rank().0 {
+        0 => [
+            "start 1 of plan 1 here and start 3 of plan 2 of member",
+            "this member has made 2 starts of that plan",
+        ],
+        _ => [
+            "start 3 of plan 2 here and start 1 of plan 1 of member 0",
+            "this member has made 0 starts of that plan",
+        ],
+    };
+    // The member that looks last finds it; the others learn of it.
+    let is_named = texts.iter().all(|part| text.contains(part));
+    assert!(job.world().allreduce(&u64::from(is_named), Sum)? > 0, "{text}");
+    Ok(())
+}
+
 /// One thing that each member has begun before, and that is not the one that it waits for, changes nothing.
 pub fn j_members_in_one_wait_beside_others_get_errors(job: &Job) -> Result<()> {
     if cannot_compare(job) {

@@ -245,6 +245,7 @@ mod tests {
             stage: "waiting".into(),
             waits_in: call.map(Into::into),
             handles_for: None,
+            send_buffer: None,
             waited_s: None,
             waits_for: None,
             queues: Vec::new(),

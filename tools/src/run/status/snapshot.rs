@@ -5,7 +5,9 @@ use crate::run::rank_names::names;
 use crate::run::rank_queues::RankQueue;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use tasuki_core::base::Rank;
+use tasuki_core::node::node_state::SendBuffer;
 
 /// The state of a job.
 #[derive(Serialize, Deserialize)]
@@ -55,9 +57,36 @@ pub(crate) struct RankState {
     /// The rank that has called the handler that it runs, if it runs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) handles_for: Option<usize>,
+    /// The messages in its send buffer, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) send_buffer: Option<BufferedMessages>,
     /// Its command queues that are not empty, if its memory can be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) queues: Vec<RankQueue>,
+}
+
+/// Messages whose sends have returned, and that nobody has received.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+pub(crate) struct BufferedMessages {
+    /// How many there are.
+    pub(crate) messages: u32,
+    /// The receiver, the slot and the bytes of the oldest one.
+    pub(crate) to: usize,
+    pub(crate) slot: u32,
+    pub(crate) bytes: u64,
+}
+
+impl From<SendBuffer> for BufferedMessages {
+    fn from(SendBuffer { messages, to, slot, bytes }: SendBuffer) -> BufferedMessages {
+        BufferedMessages { messages, to: to.index(), slot, bytes }
+    }
+}
+
+impl fmt::Display for BufferedMessages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BufferedMessages { messages, to, slot, bytes } = *self;
+        SendBuffer { messages, to: Rank(to), slot, bytes }.fmt(f)
+    }
 }
 
 impl RankState {
@@ -78,7 +107,8 @@ impl RankState {
     }
 }
 
-/// One line for all ranks in equal states, ordered by the first rank of each line.
+/// One line for all ranks in equal states, ordered by the first rank of each line; then one for all ranks with equal
+/// messages in their send buffers.
 pub(crate) fn report(ranks: &[RankState]) -> String {
     let mut groups: BTreeMap<(&str, String), Vec<&RankState>> = BTreeMap::new();
     for rank_state in ranks {
@@ -97,6 +127,17 @@ pub(crate) fn report(ranks: &[RankState]) -> String {
         } else {
             write!(text, "\n  {who}: {stage} {}in {call}", waited(&ranks))
         };
+    }
+    let mut buffers: BTreeMap<&BufferedMessages, Vec<usize>> = BTreeMap::new();
+    for rank_state in ranks {
+        if let Some(buffer) = &rank_state.send_buffer {
+            buffers.entry(buffer).or_default().push(rank_state.rank);
+        }
+    }
+    let mut buffers: Vec<_> = buffers.into_iter().collect();
+    buffers.sort_by_key(|(_, ranks)| ranks[0]);
+    for (buffer, ranks) in buffers {
+        let _ = write!(text, "\n  {}: {buffer}", names(&ranks));
     }
     text
 }
@@ -119,7 +160,22 @@ mod tests {
     fn rank_state(rank: usize, stage: &str, wait: Option<(&str, f64)>) -> RankState {
         let (waits_in, waited_s) = wait.map(|(call, time)| (call.to_string(), time)).unzip();
         let (stage, waits_for, queues) = (stage.into(), None, Vec::new());
-        RankState { rank, pid: 1, stage, waits_in, waited_s, waits_for, handles_for: None, queues }
+        let (handles_for, send_buffer) = (None, None);
+        RankState { rank, pid: 1, stage, waits_in, waited_s, waits_for, handles_for, send_buffer, queues }
+    }
+
+    #[test]
+    fn messages_that_nobody_receives_are_shown() {
+        let mut ranks: Vec<_> = (0..4).map(|rank| rank_state(rank, "ended", None)).collect();
+        let buffer = |messages| Some(BufferedMessages { messages, to: 0, slot: 4, bytes: 8 });
+        (ranks[1].send_buffer, ranks[2].send_buffer, ranks[3].send_buffer) =
+            (buffer(3), buffer(1), buffer(3));
+        assert_eq!(
+            report(&ranks),
+            "\n  ranks 0-3: ended\n  \
+             ranks 1, 3: send buffer: 3 messages, not received; the oldest for rank 0 on slot 4, 8 bytes\n  \
+             rank 2: send buffer: 1 message, not received; for rank 0 on slot 4, 8 bytes"
+        );
     }
 
     #[test]

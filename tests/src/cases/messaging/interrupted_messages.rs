@@ -102,7 +102,7 @@ pub fn g6_buffered_sends_to_a_rank_that_left(job: &Job) -> Result<()> {
     let vain = set_send_buffer(job, 0, None);
     match sent {
         Ok(()) => {
-            let error = refused(job, vain, ErrorKind::PeerFailed, &["rank 1", "hint: receive every message"]);
+            let error = refused(job, vain, ErrorKind::PeerFailed, &["rank 1", "hint: receive each message"]);
             assert_eq!(*error.cause(), Cause::Untaken { messages: 5, peer: Rank(1), slot: 0 });
         }
         Err(error) => assert!(matches!(error.cause(), Cause::PeerLeft { peer: Rank(1) }), "{error}"),

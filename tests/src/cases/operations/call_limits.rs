@@ -326,6 +326,10 @@ pub fn limits_hold_for_their_own_calls(job: &Job) -> Result<()> {
             job.set_timeout(None);
             request.wait()?;
             match waker.got.lock().expect("no thread panics").take() {
+                // A call of the waker thread is a call of its own, which has the default limit if that is set.
+                Some((false, Err(error))) if by_default && error.is_timeout() => {
+                    world.recv(&mut [0_u64], peer, Slot(8))?;
+                }
                 Some((is_same, received)) => {
                     assert_eq!(received?, 5, "the limit of another call");
                     is_done = is_same;

@@ -271,8 +271,7 @@ pub(crate) static CASES: [Case; 45] = [
     },
     Case {
         name: "incast",
-        text: "Messages of all other ranks to one that waits; the slowest sender's share; by how much the memory of the \
-               receiver grew (--ranks)",
+        text: "Messages of all other ranks to one: rate, slowest share, its growth (--ranks)",
         metric: Metric::RatePerS,
         set_up: many_to_one::incast,
         peers: &[

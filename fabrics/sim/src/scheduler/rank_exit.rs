@@ -22,7 +22,8 @@ impl SimState {
             self.watch.fail(self.counts.steps, Error::new(Cause::Program(how)).on_rank(rank));
         }
         self.check_node_state(rank);
-        self.wake_all_operation_waiters(rank);
+        // Others of the rank may wait for what the thread has done last, such as the helper's word that it has stopped.
+        self.notify(rank);
         for other in 0..self.actors.len() {
             if self.actors[other].joining == Some(actor) {
                 self.wake(other);

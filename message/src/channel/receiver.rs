@@ -361,7 +361,7 @@ struct Accepted {
 
 impl WaitEvent for Accepted {
     fn happened(&self) -> bool {
-        self.committed.read(&self.worker) >= 2 || self.offer.as_ref().is_some_and(|offer| offer.happened())
+        self.committed.read(&self.worker) >= 2 || self.offer.as_ref().is_some_and(|offer| offer.is_over())
     }
 
     fn impossible_after(&self) -> Option<(Rank, RankStage)> {

@@ -26,6 +26,7 @@ struct Library {
 const LIBRARIES: &[Library] = &[
     Library { built: "tasuki_c", name: "tasuki", text: "FMPL over Tasuki" },
     Library { built: "tasuki_blacs", name: "tasuki_blacs", text: "BLACS and FMPL over Tasuki" },
+    Library { built: "tasuki_mpi_start", name: "tasuki_mpi_start", text: "How programs of MPI start and end, over BLACS" },
 ];
 /// The number of the interface, which is the end of the name under which programs find a library.
 const INTERFACE: &str = "0";
@@ -35,7 +36,8 @@ const SYSTEM: &str = "-lpthread -ldl -lm -lrt -lgcc_s";
 pub(crate) fn run(workspace: &Metadata, options: &Options) -> Result<bool> {
     let (root, target) = (workspace.workspace_root.as_std_path(), workspace.target_directory.as_std_path());
     let mut build = Command::new("cargo");
-    build.args(["build", "--release", "-p", "tasuki-c", "-p", "tasuki-blacs", "-p", "tasuki-tools"]);
+    build.args(["build", "--release", "-p", "tasuki-c", "-p", "tasuki-blacs"]);
+    build.args(["-p", "tasuki-mpi-start", "-p", "tasuki-tools"]);
     succeed(build.current_dir(root))?;
     fs::create_dir_all(&options.prefix).with_context(|| options.prefix.display().to_string())?;
     let prefix = options.prefix.canonicalize()?;
@@ -117,7 +119,10 @@ impl Prefix {
         self.copy(&built.join(format!("lib{from}.so")), &format!("lib/lib{name}.so.{version}"))?;
         self.link(&format!("lib{name}.so.{version}"), &format!("lib/lib{name}.so.{INTERFACE}"))?;
         self.link(&format!("lib{name}.so.{INTERFACE}"), &format!("lib/lib{name}.so"))?;
-        self.copy(&built.join(format!("lib{from}.a")), &format!("lib/lib{name}.a"))?;
+        let archive = built.join(format!("lib{from}.a"));
+        if archive.exists() {
+            self.copy(&archive, &format!("lib/lib{name}.a"))?;
+        }
         let package = format!(
             "prefix={prefix}\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\nName: {name}\nDescription: {text}\n\
              Version: {version}\nLibs: -L${{libdir}} -l{name} -Wl,-rpath,${{libdir}}\nLibs.private: {SYSTEM}\n\

@@ -16,7 +16,7 @@ use crate::matrix::{Form, Matrix};
 use crate::topology::Topology;
 use std::ffi::c_int;
 use tasuki::Pod;
-use tasuki::bindings::TypedSlot;
+use tasuki::bindings::{BufferView, MessageBuffer, RevocableBuffer, TypedSlot};
 use tasuki::bytemuck::{bytes_of, bytes_of_mut, cast_slice, cast_slice_mut};
 
 /// Where the result goes.
@@ -59,6 +59,20 @@ impl<'g> Combine<'g> {
         or_fail(self.grid.number(), got);
     }
 
+    /// Sends values to a process, and receives as many from it. The receive is posted first: two processes that both send
+    /// first would find no receive, and their messages would be buffered.
+    fn exchange<T: Pod>(&self, values: &[T], other: &mut [T], with: usize) {
+        let (context, rank, slot) = (&self.grid.context, self.rank(with), self.slot);
+        let (worker, into) = (context.worker(), BufferView::of_mut(cast_slice_mut(other)));
+        let exchanged = RevocableBuffer::lend(into, &|| worker.pause(), |into| {
+            let into = MessageBuffer::Unregistered(into.clone());
+            let mut receive = context.begin_long_recv(into, rank, slot)?;
+            context.send(cast_slice(values), rank, slot)?;
+            receive.take(&mut [])
+        });
+        or_fail(self.grid.number(), exchanged);
+    }
+
     /// Combines the values of all processes by `fold`, which gets the first and the second values. Returns true if this
     /// process has the result.
     fn run<T: Pod>(&self, values: &mut [T], fold: impl Fn(&mut [T], &[T])) -> bool {
@@ -69,8 +83,7 @@ impl<'g> Combine<'g> {
         while step < size {
             if all_in_pairs {
                 let with = own ^ step;
-                self.send(values, with);
-                self.recv(&mut other, with);
+                self.exchange(values, &mut other, with);
                 if own & step == 0 {
                     fold(values, &other);
                 } else {

@@ -73,8 +73,8 @@ pub(crate) struct Args {
     /// Set an environment variable for the ranks (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     env: Vec<(String, String)>,
-    /// Let a program that uses ScaLAPACK run on Tasuki's BLACS: preloads libtasuki_blacs.so, which
-    /// lies beside this command or in ../lib
+    /// Let a program that uses ScaLAPACK run on Tasuki's BLACS: preloads its libraries, which lie
+    /// beside this command or in ../lib
     #[arg(long)]
     blacs: bool,
     /// Run the ranks as threads of one process
@@ -138,28 +138,27 @@ impl Args {
 
 /// The variable that names libraries which a program loads before its own.
 const PRELOAD: &str = "LD_PRELOAD";
-const BLACS: &str = "libtasuki_blacs.so";
+/// BLACS, and the few calls of MPI that programs of ScaLAPACK make themselves.
+const BLACS: [&str; 2] = ["libtasuki_blacs.so", "libtasuki_mpi_start.so"];
 
-/// The value of [`PRELOAD`] with the library of BLACS in front, which lies beside `tool` or in the folder of libraries
+/// The value of [`PRELOAD`] with the libraries of BLACS in front, which lie beside `tool` or in the folder of libraries
 /// next to that of `tool`.
 fn preload(tool: &Path, before: Option<String>) -> anyhow::Result<String> {
     let home = tool.parent().unwrap_or(Path::new("."));
-    let places = [home.join(BLACS), home.join("../lib").join(BLACS)];
-    let found = places
-        .iter()
-        .find_map(|place| place.canonicalize().ok())
-        .and_then(|place| place.into_os_string().into_string().ok());
-    let library = found.ok_or_else(|| {
-        misuse(format!(
-            "--blacs: {BLACS} is neither in {} nor in ../lib from there: build it by `cargo build --release -p \
-             tasuki-blacs`, and copy it to one of these places",
-            home.display()
-        ))
-    })?;
-    Ok(match before {
-        Some(others) if !others.is_empty() => format!("{library}:{others}"),
-        _ => library,
-    })
+    let mut all = Vec::new();
+    for name in BLACS {
+        let places = [home.join(name), home.join("../lib").join(name)];
+        let found = places.iter().find_map(|place| place.canonicalize().ok());
+        let found = found.and_then(|place| place.into_os_string().into_string().ok());
+        all.push(found.ok_or_else(|| {
+            misuse(format!(
+                "--blacs: {name} is neither in {} nor in ../lib from there: cargo xtask install --prefix DIR installs it",
+                home.display()
+            ))
+        })?);
+    }
+    all.extend(before.filter(|others| !others.is_empty()));
+    Ok(all.join(":"))
 }
 
 fn count(text: &str) -> Result<usize, String> {
@@ -211,24 +210,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_of_blacs_is_beside_the_tool_or_in_lib() {
+    fn the_libraries_of_blacs_are_beside_the_tool_or_in_lib() {
         let home = std::env::temp_dir().join(format!("tasuki-blacs-{}", std::process::id()));
         let tool = home.join("bin/tasuki");
         for place in ["bin", "lib"] {
             std::fs::create_dir_all(home.join(place)).expect("a folder for temporary files");
         }
-        let error = preload(&tool, None).expect_err("it is nowhere").to_string();
-        assert!(
-            error.contains("libtasuki_blacs.so is neither in") && error.contains("cargo build"),
-            "{error}"
-        );
+        let error = preload(&tool, None).expect_err("they are nowhere").to_string();
+        assert!(error.contains("libtasuki_blacs.so is neither in") && error.contains("xtask install"), "{error}");
         for place in ["lib", "bin"] {
-            let library = home.join(place).join(BLACS);
-            std::fs::write(&library, "").expect("a file there");
-            let library = library.canonicalize().expect("it is there");
-            assert_eq!(preload(&tool, None).expect("it is there"), library.display().to_string());
-            let both = preload(&tool, Some("other.so".into())).expect("it is there");
-            assert_eq!(both, format!("{}:other.so", library.display()));
+            let libraries = BLACS.map(|name| {
+                let library = home.join(place).join(name);
+                std::fs::write(&library, "").expect("a file there");
+                library.canonicalize().expect("it is there").display().to_string()
+            });
+            let both = libraries.join(":");
+            assert_eq!(preload(&tool, None).expect("they are there"), both);
+            assert_eq!(
+                preload(&tool, Some("other.so".into())).expect("they are there"),
+                format!("{both}:other.so")
+            );
         }
         std::fs::remove_dir_all(home).expect("the folder of this test");
     }

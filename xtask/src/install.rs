@@ -26,7 +26,11 @@ struct Library {
 const LIBRARIES: &[Library] = &[
     Library { built: "tasuki_c", name: "tasuki", text: "FMPL over Tasuki" },
     Library { built: "tasuki_blacs", name: "tasuki_blacs", text: "BLACS and FMPL over Tasuki" },
-    Library { built: "tasuki_mpi_start", name: "tasuki_mpi_start", text: "How programs of MPI start and end, over BLACS" },
+    Library {
+        built: "tasuki_mpi_start",
+        name: "tasuki_mpi_start",
+        text: "How programs of MPI start and end, over BLACS",
+    },
 ];
 /// The number of the interface, which is the end of the name under which programs find a library.
 const INTERFACE: &str = "0";

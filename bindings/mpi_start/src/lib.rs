@@ -4,12 +4,14 @@
 //! the program with its name, because there is no MPI.
 //!
 //! Unsafe: the functions are symbols of C, and the names of MPI; their pointers are those of the program.
-#![allow(unsafe_code, non_snake_case)]
+#![allow(unsafe_code)]
+#![allow(non_snake_case)]
 
 use std::ffi::{CStr, c_char, c_double, c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+// SAFETY: these are the signatures of `libtasuki_blacs.so`.
 unsafe extern "C" {
     fn Cblacs_pinfo(number: *mut c_int, all: *mut c_int);
     fn Cblacs_get(context: c_int, what: c_int, value: *mut c_int);

@@ -217,7 +217,10 @@ mod tests {
             std::fs::create_dir_all(home.join(place)).expect("a folder for temporary files");
         }
         let error = preload(&tool, None).expect_err("they are nowhere").to_string();
-        assert!(error.contains("libtasuki_blacs.so is neither in") && error.contains("xtask install"), "{error}");
+        assert!(
+            error.contains("libtasuki_blacs.so is neither in") && error.contains("xtask install"),
+            "{error}"
+        );
         for place in ["lib", "bin"] {
             let libraries = BLACS.map(|name| {
                 let library = home.join(place).join(name);

@@ -2,5 +2,5 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-link-arg-cdylib=-Wl,-soname,libtasuki_mpi_start.so.0");
+    println!("cargo::rustc-link-arg=-Wl,-soname,libtasuki_mpi_start.so.0");
 }

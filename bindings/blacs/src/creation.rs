@@ -11,11 +11,14 @@
 use crate::grid::{Grid, Settings};
 use crate::library::{CREATED_MAX, Library, lock};
 use std::ffi::c_int;
-use std::sync::Arc;
-use std::sync::atomic::AtomicI32;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 use tasuki::bindings::TypedSlot;
+use tasuki::message::check_send_buffer;
 use tasuki::{GlobalPtr, Rank};
 
+/// The pause between two looks for a grid that all have left.
+const PAUSE: Duration = Duration::from_micros(50);
 /// The slot of the messages that make grids.
 const CREATE: u32 = 0;
 
@@ -73,25 +76,37 @@ fn bytes_of_mut(words: &mut Made) -> &mut [u8] {
     tasuki::bytemuck::cast_slice_mut(words)
 }
 
-/// Takes a number for a grid of so many processes.
+/// Takes a number for a grid of so many processes. If all are taken by grids that this process has left and others have
+/// not, it waits for these: it may be far ahead of them.
 fn take_number(library: &Library, processes: usize) -> Result<u64, String> {
-    let mut created = lock(&library.created);
-    for (number, of) in created.iter_mut().enumerate() {
-        let is_left = *of == 0 || library.exits.get(number).map_err(|error| error.to_string())? == *of;
-        if is_left {
-            library.exits.set(number, 0).map_err(|error| error.to_string())?;
-            *of = processes as u64;
-            return Ok(number as u64);
+    let text = |error: tasuki::Error| error.to_string();
+    loop {
+        if library.live.load(Ordering::Relaxed) >= CREATED_MAX {
+            return Err(format!(
+                "process {} is the first of {CREATED_MAX} grids at a time",
+                library.job.rank()
+            ));
         }
+        let mut created = lock(&library.created);
+        for (number, of) in created.iter_mut().enumerate() {
+            if *of == 0 || library.exits.get(number).map_err(text)? == *of {
+                library.exits.set(number, 0).map_err(text)?;
+                *of = processes as u64;
+                library.live.fetch_add(1, Ordering::Relaxed);
+                return Ok(number as u64);
+            }
+        }
+        drop(created);
+        check_send_buffer(library.job).map_err(text)?; // the others may wait for messages that make grids
+        std::thread::sleep(PAUSE);
     }
-    Err(format!(
-        "process {} has made {CREATED_MAX} grids that some processes have not left",
-        library.job.rank()
-    ))
 }
 
 /// Leaves a grid.
-pub(crate) fn leave(library: &Library, grid: &Arc<Grid>) -> Result<(), tasuki::Error> {
+pub(crate) fn leave(library: &Library, grid: &Grid) -> Result<(), tasuki::Error> {
+    if grid.ranks[0] == library.job.rank() {
+        library.live.fetch_sub(1, Ordering::Relaxed);
+    }
     library.job.fetch_add(grid.exits, 1).map(drop)
 }
 

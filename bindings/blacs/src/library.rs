@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ffi::c_int;
 use std::fmt::Display;
 use std::io::Write;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tasuki::bindings::Context;
@@ -39,6 +40,8 @@ pub struct Library {
     pub(crate) exits: LocalArray<u64>,
     /// For these grids: the number of their processes. 0: the entry is free.
     pub(crate) created: Mutex<Vec<u64>>,
+    /// How many grids of which it is the first process this rank has not left.
+    pub(crate) live: AtomicUsize,
     /// The message contexts of grids, by the first process and its number for the grid. They are used again.
     contexts: Mutex<HashMap<(Rank, u64), Arc<Context>>>,
     /// For each number of a grid: the ranks of the last grid that had it, in the order of the grid.
@@ -81,6 +84,7 @@ fn start() -> Result<Library, String> {
             creation,
             exits: job.alloc_local(CREATED_MAX)?,
             created: Mutex::new(vec![0; CREATED_MAX]),
+            live: AtomicUsize::new(0),
             contexts: Mutex::default(),
             system_handles: Mutex::default(),
         })

@@ -260,6 +260,8 @@ pub fn j10_planned_block_lengths_that_disagree_get_errors(job: &Job) -> Result<(
     let misused = |prepare: Prepare<'_>, texts: &[&str]| -> Result<()> {
         let part = world.dup()?;
         let _plan = part.barrier_init()?;
+        // The refusal below would fail a member that is still preparing its barrier.
+        world.barrier()?;
         let before = kept();
         // A member whose own counts are wrong gets another kind of error than the others.
         let error = prepare(&part).expect_err("counts that do not agree");

@@ -5,7 +5,7 @@ use crate::buffer::{ArrivalBuffer, MessageBuffer};
 use crate::call_info::CallInfo;
 use crate::context::{Context, PostedRecv, Received};
 use crate::progress::operation::MessageOp;
-use crate::progress::poll_spin::pause_in_spin;
+use crate::progress::poll_spin::{lets_spin, pause_in_spin};
 use crate::protocol::kept::{KeptMessage, KeptSearch};
 use crate::protocol::outcome::{Done, Outcome};
 use crate::protocol::receiver::RecvProtocol;
@@ -19,12 +19,15 @@ use std::task::{Poll, Waker};
 use std::thread::panicking;
 use std::time::Duration;
 use tasuki_core::base::sync::{AtomicU32, Ordering::Relaxed};
-use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_core::base::{Cause, Error, Rank, Result, ValueKind};
 use tasuki_core::engine::{
-    Awaited, BufferView, Condition, Deadline, RevocableBuffer, WaitEvent, take_spin, wait_in_call,
-    waits_in_call,
+    Awaited, BufferView, Condition, Deadline, RevocableBuffer, WaitEvent, may_spin, spun_in_vain,
+    wait_in_call, waits_in_call,
 };
 use tasuki_core::segment::GlobalAddress;
+
+/// How often a send that could complete at once looks for its receive, some 10 ns a look.
+const SEND_LOOKS: u32 = 20;
 
 /// A send that was begun. If it is dropped, it completes on its own.
 #[derive(Debug)]
@@ -92,13 +95,26 @@ impl Context {
         let call = self.to("isend", to, slot);
         let (bank, index) = self.bank(call)?;
         let state = bank.state(index);
-        let is_sent = state.sending.is_idle() && bank.send_short(index, bytes, slot.kind);
+        let is_sent = state.sending.is_idle()
+            && (bank.send_short(index, bytes, slot.kind) || self.send_soon(bytes, slot.kind, &bank, index));
         self.occupy_send(&bank, index, call)?;
         if is_sent || self.send_by_ring(BufferView::of(bytes), slot.kind, &bank, index) {
             return Ok(Some(self.pending_send(call, (bank, index), None, 0)));
         }
         state.sending.set_idle();
         Ok(None)
+    }
+
+    /// Sends a short message if its receive is posted within the time that it takes to make an operation for it. Looks
+    /// only where that has helped before: a reply is often ready before the rank that asked has posted its receive.
+    fn send_soon(&self, bytes: &[u8], kind: ValueKind, bank: &SlotBank, index: SlotIndex) -> bool {
+        let send_spin = &self.progress.send_spin;
+        if bytes.len() > SHORT_MAX || !lets_spin(&self.worker) || !send_spin.is_likely() {
+            return false;
+        }
+        let is_sent = (0..SEND_LOOKS).any(|_| bank.send_short(index, bytes, kind) || pause_in_spin());
+        send_spin.note(is_sent);
+        is_sent
     }
 
     /// Begins a send.
@@ -374,13 +390,14 @@ impl Context {
             self.progress.ensure_progress(&self.worker, waker);
             return false;
         }
-        if take_spin(waker, &self.worker) && self.progress.poll_spin.is_likely() {
+        if may_spin(waker, &self.worker) && self.progress.poll_spin.is_likely() {
             // As often as a blocking call: on its fast path, before it enters the message, and before it waits.
             let is_over = (0..3).any(|_| self.progress.run(&self.worker, operation));
             self.progress.poll_spin.note(is_over);
             if is_over {
                 return true;
             }
+            spun_in_vain(waker, &self.worker);
         }
         if self.test(operation) {
             return true;
@@ -767,13 +784,14 @@ impl PendingRecv {
     fn poll_short_in_call(&self, number: &AtomicU32, room: usize, waker: &Waker) -> Poll<()> {
         let worker = &self.context.worker;
         let poll_spin = &self.context.progress.poll_spin;
-        if take_spin(waker, worker) && poll_spin.is_likely() {
+        if may_spin(waker, worker) && poll_spin.is_likely() {
             let has_come = || self.bank.has_data(self.index, number.load(Relaxed));
             let found = (0..worker.spins(Some(self.bank.peer))).any(|_| has_come() || pause_in_spin());
             poll_spin.note(found);
             if found {
                 return Poll::Ready(());
             }
+            spun_in_vain(waker, worker);
         }
         worker.progress_briefly();
         if self.is_decided(number, room) {

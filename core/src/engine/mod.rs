@@ -38,7 +38,7 @@ pub use sync::work_queue::WorkQueue;
 pub use user_operators::UserOperators;
 pub use wait::alarm::{Alarm, AlarmHandler};
 pub use wait::awaited::AwaitedCondition;
-pub use wait::block_on::{block_on, block_until, take_spin, wait_in_call, waits_in_call};
+pub use wait::block_on::{block_on, block_until, may_spin, spun_in_vain, wait_in_call, waits_in_call};
 pub use wait::condition::{Awaited, Condition, OneOf, WaitEvent, describe_awaited};
 pub use wait::deadline::{ApartScope, CallScope, Deadline, Limit, LimitGuard, apart_from_call, in_one_call};
 pub use wait::helper_control::{HelperControl, HelperScope, NodeHelper};

@@ -80,6 +80,8 @@ pub struct ProgressEngine {
     /// True if the waker thread stays although no task waits.
     serves: AtomicBool,
     pub(crate) poll_spin: PollSpin,
+    /// Whether sends that begin find their receive within a moment.
+    pub(crate) send_spin: PollSpin,
     pub(crate) offers: Arc<Offers>,
     pub(crate) receive_queues: Arc<DeferredFree<DroppedQueue>>,
     pub(crate) channels: DeferredFree<DroppedEnd>,

@@ -19,6 +19,11 @@ pub(crate) fn pause_in_spin() -> bool {
     false
 }
 
+/// Returns true if a thread of the rank may spin: it takes no processor from others, and time is real.
+pub(crate) fn lets_spin(worker: &Worker) -> bool {
+    worker.has_processor() && worker.platform().lets_threads_sleep()
+}
+
 /// The spins of all polls of a rank. One poll at a time spins, so hundreds of tasks do not wait for each other.
 #[derive(Debug, Default)]
 pub(crate) struct PollSpin {
@@ -31,11 +36,7 @@ pub(crate) struct PollSpin {
 impl PollSpin {
     /// Looks again and again, for a short time, if it is likely to help. Returns true once `look` has.
     pub(crate) fn run(&self, worker: &Worker, look: impl Fn() -> bool) -> bool {
-        if !worker.has_processor()
-            || !worker.platform().lets_threads_sleep()
-            || !self.is_likely()
-            || self.is_spinning.swap(true, Ordering::Relaxed)
-        {
+        if !lets_spin(worker) || !self.is_likely() || self.is_spinning.swap(true, Ordering::Relaxed) {
             return false;
         }
         let until_ns = worker.now_ns() + SPIN_NS;

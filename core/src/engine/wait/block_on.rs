@@ -101,11 +101,16 @@ pub fn waits_in_call(waker: &Waker, worker: &Arc<Worker>) -> bool {
     with_call(waker, worker, |_| ()).is_some()
 }
 
-/// Returns true, once in each poll of [`block_on`]'s future, if this thread polls with its own waker. The request then
-/// looks for its end as long as a blocking call does before its first pause.
+/// Returns true if this thread polls with its own waker and no request has [looked in vain](spun_in_vain) in this poll
+/// of [`block_on`]'s future. The request then looks for its end as long as a blocking call does before its first pause.
 #[inline]
-pub fn take_spin(waker: &Waker, worker: &Arc<Worker>) -> bool {
-    with_call(waker, worker, |call| std::mem::take(&mut call.may_spin)).unwrap_or(false)
+pub fn may_spin(waker: &Waker, worker: &Arc<Worker>) -> bool {
+    with_call(waker, worker, |call| call.may_spin).unwrap_or(false)
+}
+
+/// Lets no other request spin in this poll: a future that awaits hundreds of requests looks for one of them only.
+pub fn spun_in_vain(waker: &Waker, worker: &Arc<Worker>) {
+    with_call(waker, worker, |call| call.may_spin = false);
 }
 
 /// Lets this thread wait for a condition when the poll has returned, if it polls with its own waker. Otherwise returns
@@ -137,7 +142,7 @@ impl CallGuard {
         CallGuard { thread, waker }
     }
 
-    /// Allows one request of the next poll to spin.
+    /// Allows the requests of the next poll to spin, until one has spun in vain.
     fn begin_poll(&self) {
         CALLS.with_borrow_mut(|calls| {
             calls.iter_mut().next_back().into_iter().for_each(|call| call.may_spin = true)

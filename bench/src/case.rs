@@ -153,7 +153,7 @@ const OVERLAP: Case = Case {
 };
 
 /// All cases, in the order in which they are measured.
-pub(crate) static CASES: [Case; 45] = [
+pub(crate) static CASES: [Case; 46] = [
     Case {
         name: "limit",
         text: "What bare loops reach: hand-over, remote load and add, memcpy by one and by two",
@@ -354,6 +354,15 @@ pub(crate) static CASES: [Case; 45] = [
         limit: HAND_OVER,
         peers: &[("", "handler")],
         bars: &[(TheLimit, AtMost(3.5), ALWAYS), (Ucx, AtMost(1.0), ALWAYS)],
+        ..BASE
+    },
+    Case {
+        name: "handler_idle",
+        text: "The same of a rank whose executor is idle, 1 ms after the call before",
+        played: Played::Handlers,
+        metric: Metric::TimeNs,
+        set_up: commands::handler_idle,
+        bars: &[(Itself, UpTo(1e6), ALWAYS)],
         ..BASE
     },
     Case {

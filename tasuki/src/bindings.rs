@@ -1,7 +1,9 @@
 //! What the bindings to C and Fortran need beyond the public interface.
 
+use crate::nicam::{self, RemoteFlag};
+use crate::onesided::RemoteSignal;
 use crate::start::run_from_environment;
-use crate::{Communicator, Handlers, Job, Result};
+use crate::{Array, Communicator, GlobalPtr, Handlers, Job, Pod, Result};
 use std::sync::Arc;
 
 pub use tasuki_core::base::ValueKind;
@@ -25,4 +27,19 @@ pub fn messages(communicator: &Communicator) -> &Arc<Context> {
 #[inline(always)]
 pub fn collective(communicator: &Communicator) -> &tasuki_collective::Communicator {
     communicator.inside()
+}
+
+/// Where the values of an array are in this process.
+pub fn own_place<T: Pod>(array: &Array<T>) -> *mut T {
+    array.place()
+}
+
+/// The flag whose first word is there; `set` is raised after each store to it. A flag has four words.
+pub fn remote_flag(word: GlobalPtr<u64>, set: RemoteSignal) -> RemoteFlag {
+    RemoteFlag::of(word, set)
+}
+
+/// Returns the error of a copy by key that the words of a flag tell.
+pub fn check_flag_words(job: &Job, words: [u64; 4], call: &str) -> Result<()> {
+    nicam::check_words(job, words, call)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tasuki::engine::{Cause, RemoteQueue};
 use tasuki::onesided::AtomicOp;
 use tasuki::{Command, Handler, Handlers, Rank, Request};
+use tokio::sync::Notify;
 
 /// Number of commands that are posted in a row, and number of places of a queue.
 const POSTS: u64 = 1_000;
@@ -108,7 +109,7 @@ const INVERT: Handler<u64, u64> = Handler::new("invert", |_, word| !word);
 
 /// Returns the handlers of a job that runs `handler`.
 pub(crate) fn handlers() -> Handlers {
-    Handlers::new().add(INVERT)
+    Handlers::new().add(INVERT).add(END_IDLENESS)
 }
 
 /// Passes a word to a handler of the other rank, which is waiting, and receives the reply.
@@ -127,6 +128,34 @@ pub(crate) fn handler<'j>(s: &Setup<'j>) -> Figures<'j> {
         }
         let took = watch.ns(0);
         job.raise(end.on(peer), 1).map(|()| took as f64 / rounds as f64)
+    })])
+}
+
+/// Ends the only task of the rank.
+static IS_OVER: Notify = Notify::const_new();
+const END_IDLENESS: Handler<(), ()> = Handler::new("bench: end idleness", |_, ()| IS_OVER.notify_one());
+/// How long the caller pauses before each call, so that whoever serves the other rank sleeps.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Passes a word to a handler of the other rank, whose executor has nothing to do, and receives the reply.
+pub(crate) fn handler_idle<'j>(s: &Setup<'j>) -> Figures<'j> {
+    let (job, peer, is_lead, rounds) = (s.job, s.peer(), s.is_lead(), s.effort.times(50).max(5));
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    Ok(vec![figure("", move || {
+        if !is_lead {
+            job.serve_in_background()?; // not before: the rank of `handler` serves itself
+            runtime.block_on(IS_OVER.notified());
+            return Ok(0.0);
+        }
+        let mut took = 0;
+        for word in 0..rounds {
+            std::thread::sleep(PAUSE);
+            let watch = Stopwatch::start();
+            expect(INVERT.call(job, peer, &word)?.wait()?, !word, "handler_idle")?;
+            took += watch.ns(0);
+        }
+        END_IDLENESS.call(job, peer, &())?.wait()?;
+        Ok(took as f64 / rounds as f64)
     })])
 }
 

@@ -37,7 +37,7 @@ impl Metric {
             Metric::LatencyNs | Metric::TimeNs => &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")],
             Metric::BandwidthBytesPerS => &[(1e9, "GB/s"), (1e6, "MB/s"), (1.0, "B/s")],
             Metric::RatePerS => &[(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")],
-            Metric::Bytes => &[(1.0, "B")],
+            Metric::Bytes => &[(1048576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")],
             Metric::Share => &[(0.01, "%")],
         };
         *units.iter().find(|(factor, _)| value >= *factor).unwrap_or(&units[units.len() - 1])

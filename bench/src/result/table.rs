@@ -15,10 +15,12 @@ pub(crate) fn head() -> String {
 /// Joins cells to a line. Numbers are aligned to the right of their columns; a line is 100 characters wide.
 fn line(cells: [&str; 9]) -> String {
     let [name, size, median, range, beside, its, ratio, bar, verdict] = cells;
-    // A long name uses part of the next column.
-    let room = 39_usize.saturating_sub(name.chars().count());
+    // A long name uses part of the next columns.
+    let taken = name.chars().count();
+    let room = 39_usize.saturating_sub(taken).max(size.chars().count() + usize::from(!size.is_empty()));
+    let next = 9_usize.saturating_sub((taken + room).saturating_sub(39));
     let text = format!(
-        "{name}{size:>room$} {median:>9} {range:>13} {beside:<7} {its:>5} {ratio:>5} {bar:>7} {verdict}"
+        "{name}{size:>room$} {median:>next$} {range:>13} {beside:<7} {its:>5} {ratio:>5} {bar:>7} {verdict}"
     );
     text.trim_end().to_owned() + "\n"
 }

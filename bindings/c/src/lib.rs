@@ -1,4 +1,5 @@
-//! The interfaces of the papers for C and Fortran: `fmpl.h`. Built as `libtasuki.so`; `cargo xtask install` installs it.
+//! The interfaces of the papers for C and Fortran: `fmpl.h` and `nicam.h`. Built as `libtasuki.so`; `cargo xtask
+//! install` installs it.
 //!
 //! Thin: each function checks its arguments, makes the call of the library, and turns an error into a code. Nothing
 //! unwinds into C: a panic becomes the code of a bug.
@@ -9,8 +10,10 @@
 //! | [`status`] | the codes of errors, and the text of the last one |
 //! | [`handles`] | what a program names by numbers |
 //! | [`fmpl`] | the calls of `fmpl.h`, and the same as external symbols for Fortran |
+//! | [`nicam`] | the calls of `nicam.h` |
 
 pub mod fmpl;
 pub mod handles;
+pub mod nicam;
 pub mod process_rank;
 pub mod status;

@@ -49,7 +49,7 @@ codes! {
 }
 
 /// Why a call of C fails.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     code: c_int,
     text: String,
@@ -59,6 +59,11 @@ impl Failure {
     /// A wrong argument.
     pub fn misuse(text: impl Into<String>) -> Failure {
         Failure { code: ERR_MISUSE, text: text.into() }
+    }
+
+    /// A bounded structure without room.
+    pub fn full(text: impl Into<String>) -> Failure {
+        Failure { code: ERR_FULL, text: text.into() }
     }
 
     /// A call before the library is initialised, or after it was finalised.

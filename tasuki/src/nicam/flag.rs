@@ -273,16 +273,31 @@ impl Flag<'_> {
 
     fn check_sizes(&self, own: GlobalPtr<u64>) -> Result<()> {
         let job = self.flags.job;
-        let Some(theirs) = job.load(own.at(THEIR_SIZE))?.checked_sub(1) else { return Ok(()) };
+        let theirs = job.load(own.at(THEIR_SIZE))?;
+        if theirs == 0 {
+            return Ok(());
+        }
         // These words were written before THEIR_SIZE.
         let (peer_and_size, key) = (job.load(own.at(PEER_AND_OUR_SIZE))?, job.load(own.at(KEY))?);
-        let (ours, peer) = (peer_and_size & ((1 << SIZE_BITS) - 1), peer_and_size >> SIZE_BITS);
-        let call = format!("flag {} of a copy by key {key} with rank {peer}", self.index);
-        Err(sizes_differ(job, theirs, ours, &call).with_peer(Some(Rank(peer as usize))))
+        check_words(job, [0, theirs, peer_and_size, key], &format!("flag {}", self.index))
     }
 }
 
+/// Returns the error that the words of a flag tell: the sides of a copy by key gave different sizes.
+pub(crate) fn check_words(job: &Job, words: [u64; WORDS], flag: &str) -> Result<()> {
+    let Some(theirs) = words[THEIR_SIZE].checked_sub(1) else { return Ok(()) };
+    let (ours, peer) =
+        (words[PEER_AND_OUR_SIZE] & ((1 << SIZE_BITS) - 1), words[PEER_AND_OUR_SIZE] >> SIZE_BITS);
+    let call = format!("{flag} of a copy by key {} with rank {peer}", words[KEY]);
+    Err(sizes_differ(job, theirs, ours, &call).with_peer(Some(Rank(peer as usize))))
+}
+
 impl RemoteFlag {
+    /// The flag whose first word is there.
+    pub(crate) fn of(word: GlobalPtr<u64>, set: RemoteSignal) -> RemoteFlag {
+        RemoteFlag { word, set }
+    }
+
     /// The rank whose flag it is.
     ///
     /// ```

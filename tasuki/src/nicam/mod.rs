@@ -39,6 +39,7 @@ mod countup;
 mod flag;
 mod rendezvous;
 
+pub(crate) use flag::check_words;
 pub use flag::{Flag, Flags, RemoteFlag};
 
 use crate::request::{Request, future_by_request};

@@ -1,0 +1,108 @@
+//! What a rank has while NICAM runs: its transfers, the signal of its flags, and its memory.
+//!
+//! Unsafe: the functions are symbols of C; results go through pointers of C, which the caller vouches for.
+#![allow(unsafe_code)]
+
+use super::flags::FlagQueue;
+use super::places::Places;
+use crate::process_rank;
+use crate::status::Failure;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use tasuki::nicam::Transfers;
+use tasuki::{Job, Signal};
+
+/// A rank of NICAM. Lives as long as the process, which is a rank once.
+pub(super) struct State {
+    pub(super) job: &'static Job,
+    pub(super) transfers: Transfers<'static>,
+    /// Raised after each store to a flag of this rank.
+    pub(super) set: Signal<'static>,
+    pub(super) places: Places,
+    /// The flags of the barriers under way, and of the syncs.
+    pub(super) barriers: Arc<FlagQueue>,
+    pub(super) syncs: Arc<FlagQueue>,
+    /// Why a barrier or the transfers can never be complete.
+    failure: OnceLock<Failure>,
+}
+
+impl State {
+    /// Keeps a failure that no call returns.
+    pub(super) fn fail(&self, failure: Failure) {
+        let _ = self.failure.set(failure); // the first one counts
+    }
+
+    /// Returns the failure of a barrier or of transfers.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        self.failure.get().map_or(Ok(()), |failure| Err(failure.clone()))
+    }
+}
+
+static STATE: OnceLock<State> = OnceLock::new();
+/// True between init and finalize.
+static IS_RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// Returns the state. Failure: NICAM does not run.
+#[inline]
+pub(super) fn state() -> Result<&'static State, Failure> {
+    STATE.get().filter(|_| IS_RUNNING.load(Ordering::Acquire)).ok_or_else(not_running)
+}
+
+#[cold]
+fn not_running() -> Failure {
+    Failure::not_running("nicam_init was not called, or nicam_finalize was")
+}
+
+fn begin(job: &'static Job) -> Result<(), Failure> {
+    let (transfers, set, places) = (Transfers::new(job)?, job.signal()?, Places::new(job)?);
+    let (barriers, syncs, failure) = (Arc::default(), Arc::default(), OnceLock::new());
+    let _ = STATE.set(State { job, transfers, set, places, barriers, syncs, failure }); // a rank begins once
+    IS_RUNNING.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// Writes a result of C.
+///
+/// # Safety
+/// The pointer is null, or points to a value that nobody else uses meanwhile.
+pub(super) unsafe fn give<T>(to: *mut T, value: T, name: &str) -> Result<(), Failure> {
+    // SAFETY: the caller promises it.
+    let to = unsafe { to.as_mut() }.ok_or_else(|| Failure::misuse(format!("{name} is null")))?;
+    *to = value;
+    Ok(())
+}
+
+calls! {
+    /// Joins the job.
+    nicam_init() {
+        if IS_RUNNING.load(Ordering::Acquire) {
+            return Err(Failure::misuse("it was called before"));
+        }
+        if STATE.get().is_some() {
+            return Err(Failure::not_running("nicam_finalize was called: a process cannot be a rank again"));
+        }
+        let job = process_rank::start()?;
+        begin(job).or_else(|failure| process_rank::end().and(Err(failure)))
+    }
+
+    /// Leaves the job.
+    nicam_finalize() {
+        if !IS_RUNNING.swap(false, Ordering::AcqRel) {
+            return Err(not_running());
+        }
+        process_rank::end()
+    }
+
+    /// The number of this node.
+    nicam_self(node: *mut c_int) {
+        // SAFETY: the caller promises it.
+        unsafe { give(node, state()?.job.rank().0 as c_int, "node") }
+    }
+
+    /// The number of nodes.
+    nicam_nodes(nodes: *mut c_int) {
+        // SAFETY: the caller promises it.
+        unsafe { give(nodes, state()?.job.size() as c_int, "nodes") }
+    }
+}

@@ -1,7 +1,7 @@
 //! What the bindings to C and Fortran need beyond the public interface.
 
 use crate::nicam::{self, RemoteFlag};
-use crate::onesided::RemoteSignal;
+use crate::onesided::{GlobalAddress, Handle, RemoteSignal};
 use crate::start::run_from_environment;
 use crate::{Array, Communicator, GlobalPtr, Handlers, Job, Pod, Result};
 use std::sync::Arc;
@@ -42,4 +42,19 @@ pub fn remote_flag(word: GlobalPtr<u64>, set: RemoteSignal) -> RemoteFlag {
 /// Returns the error of a copy by key that the words of a flag tell.
 pub fn check_flag_words(job: &Job, words: [u64; 4], call: &str) -> Result<()> {
     nicam::check_words(job, words, call)
+}
+
+/// Where a byte of this rank's job memory or registered memory is in this process.
+pub fn own_byte(job: &Job, at: GlobalAddress) -> Result<*mut u8> {
+    job.worker.own_place(at, 1).map_err(|cause| job.worker.fault(cause, || "query_address".into()))
+}
+
+/// The last operation that this rank has issued.
+pub fn last_issued(job: &Job) -> Handle {
+    job.worker.last_issued()
+}
+
+/// Returns true if an operation of this rank, or one before it, is under way. Makes progress.
+pub fn is_pending(job: &Job, handle: Handle) -> bool {
+    job.worker.is_pending(handle)
 }

@@ -52,7 +52,8 @@ pub(crate) fn run(workspace: &Metadata, options: &Options) -> Result<bool> {
     for library in LIBRARIES {
         installed.library(&built, library)?;
     }
-    for header in ["c/include/fmpl.h", "c/include/nicam.h", "blacs/include/tasuki_blacs.h"] {
+    for header in ["c/include/fmpl.h", "c/include/nicam.h", "c/include/acp.h", "blacs/include/tasuki_blacs.h"]
+    {
         let header = root.join("bindings").join(header);
         let name = header.file_name().context("a header without a name")?.to_os_string();
         installed.copy(&header, &Path::new("include").join(name).to_string_lossy())?;

@@ -1,4 +1,4 @@
-//! The interfaces of the papers for C and Fortran: `fmpl.h` and `nicam.h`. Built as `libtasuki.so`; `cargo xtask
+//! The interfaces of the papers for C and Fortran: `fmpl.h`, `nicam.h` and `acp.h`. Built as `libtasuki.so`; `cargo xtask
 //! install` installs it.
 //!
 //! Thin: each function checks its arguments, makes the call of the library, and turns an error into a code. Nothing
@@ -11,7 +11,9 @@
 //! | [`handles`] | what a program names by numbers |
 //! | [`fmpl`] | the calls of `fmpl.h`, and the same as external symbols for Fortran |
 //! | [`nicam`] | the calls of `nicam.h` |
+//! | [`acp`] | the calls of `acp.h` |
 
+pub mod acp;
 pub mod fmpl;
 pub mod handles;
 pub mod nicam;

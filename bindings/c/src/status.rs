@@ -1,6 +1,6 @@
 //! The codes of errors, and the text of each thread's last error.
 //!
-//! Unsafe: one function is a symbol of C.
+//! Unsafe: two functions are symbols of C.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
@@ -127,4 +127,18 @@ pub extern "C" fn tasuki_error_string(code: c_int) -> *const c_char {
         _ => None,
     });
     last.ok().flatten().unwrap_or_else(|| meaning(code).as_ptr())
+}
+
+/// Returns the code of this thread's last error; 0 if there was none.
+#[unsafe(no_mangle)]
+pub extern "C" fn tasuki_error_code() -> c_int {
+    let code = LAST.try_with(|last| last.borrow().as_ref().map(|(code, _)| *code));
+    code.ok().flatten().unwrap_or(SUCCESS)
+}
+
+/// Returns the text of this thread's last error; an empty one if there was none.
+pub(crate) fn last_text() -> String {
+    let text =
+        LAST.try_with(|last| last.borrow().as_ref().map(|(_, text)| text.to_string_lossy().into_owned()));
+    text.ok().flatten().unwrap_or_default()
 }

@@ -219,6 +219,11 @@ impl Worker {
         !self.operations().is_finished_through(handle.0)
     }
 
+    /// Returns the operation that this rank has issued last; the null handle if there was none.
+    pub fn last_issued(&self) -> Handle {
+        Handle(self.operations().issued())
+    }
+
     /// Returns true if that operation is unfinished. Makes progress.
     pub fn is_pending_exactly(&self, handle: Handle) -> bool {
         if self.operations().unfinished() == 0 {

@@ -145,7 +145,7 @@ mod tests {
             (2.5e9, Metric::TimeNs, "2.5 s"),
             (0.0, Metric::TimeNs, "0 ns"),
             (51.2e9, Metric::BandwidthBytesPerS, "51.2 GB/s"),
-            (20480.0, Metric::Bytes, "20480 B"),
+            (20480.0, Metric::Bytes, "20 KiB"),
         ] {
             assert_eq!(metric.show(value), text);
         }

@@ -1,7 +1,4 @@
 //! Copies, atomic operations, and completion.
-//!
-//! Unsafe: the functions are symbols of C.
-#![allow(unsafe_code)]
 
 use super::infrastructure::state;
 use super::memory::place;

@@ -64,6 +64,8 @@ const RETIRED_IN_NAMES: &[(&str, &str)] = &[
 ];
 /// What a line contains that explains a word of the paper FMPL by ours.
 const QUOTES_FMPL: &str = "FMPL: ";
+/// How the names begin that papers and their libraries have given to calls.
+const OF_PAPERS: &[&str] = &["acp_", "blacs_", "fmpl_", "nicam_"];
 /// The change log keeps old words; this file must name what it looks for.
 const EXEMPT: &[&str] = &["CHANGELOG.md", "xtask/src/tidy/text/retired_words.rs"];
 
@@ -84,8 +86,9 @@ fn check_identifiers(file: &File) -> Vec<Finding> {
     let Some(rust) = &file.rust else { return Vec::new() };
     let identifiers = tokens::identifiers(&rust.tokens);
     let found = identifiers.iter().flat_map(|identifier| {
-        let line = tokens::line_of(identifier);
-        words(&identifier.to_string()).map(move |word| (line, word)).collect::<Vec<_>>()
+        let (line, name) = (tokens::line_of(identifier), identifier.to_string());
+        let name = if OF_PAPERS.iter().any(|prefix| name.starts_with(prefix)) { "" } else { &name };
+        words(name).map(move |word| (line, word)).collect::<Vec<_>>()
     });
     found.filter_map(|(line, word)| finding(file, line, &word, RETIRED_IN_NAMES)).collect()
 }
@@ -139,6 +142,11 @@ mod tests {
     fn the_spool_is_a_word_of_the_paper_only() {
         let text = "/// Buffered sends (FMPL: spool).\nfn spooled() {}\n/// The spool.\nstruct Grip;\n";
         assert_eq!(lines("core/src/a.rs", text), [2, 3, 4]);
+    }
+
+    #[test]
+    fn calls_of_papers_keep_their_names() {
+        assert_eq!(lines("bindings/c/src/a.rs", "fn acp_inquire() {}\nfn inquire() {}\n"), [2]);
     }
 
     #[test]

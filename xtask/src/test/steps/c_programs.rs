@@ -36,7 +36,9 @@ impl Bindings {
 
     /// Compiles a program.
     fn compile(&self, shell: &Shell, mut compiler: Command, source: &Path, library: &str) -> Result<PathBuf> {
-        let program = self.folder.join(source.file_stem().context("a source without a name")?);
+        // Examples in C and Fortran have the same names.
+        let name = source.file_name().context("a source without a name")?.to_string_lossy().replace('.', "_");
+        let program = self.folder.join(name);
         compiler.arg(source).arg("-o").arg(&program).current_dir(&self.folder);
         compiler.arg("-L").arg(&self.folder).arg(format!("-l{library}")).arg("-Wl,-rpath").arg(&self.folder);
         shell.expect(&mut compiler)?;
@@ -60,11 +62,12 @@ pub(super) fn run(shell: &Shell) -> Result<Outcome> {
             let mut compiler = Command::new("cc");
             compiler.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-fsanitize=address"]);
             compiler.arg("-I").arg(home.join("include"));
+            compiler.arg("-pthread");
             programs.push(bindings.compile(shell, compiler, &source, library)?);
         }
     }
     let in_c = programs.len();
-    programs.extend(in_fortran(shell, &bindings)?);
+    programs.extend(in_fortran(shell, &bindings, "bindings/fortran/tests")?);
     ensure!(in_c != 0, "no program in bindings/*/tests");
     for program in &programs {
         for ranks in RANKS {
@@ -76,17 +79,38 @@ pub(super) fn run(shell: &Shell) -> Result<Outcome> {
             }
         }
     }
+    let examples = run_examples(shell, &tool, &bindings)?;
     let headers = if answers("g++") { "C11 and C++17" } else { "C11 (no g++)" };
     let fortran = match programs.len() - in_c {
         0 => "no gfortran".to_owned(),
         count => format!("{count} in Fortran"),
     };
     let ranks = RANKS.join(", ");
-    Ok(Outcome::Passed(format!("{in_c} programs in C, {fortran}, on {ranks} ranks; headers as {headers}")))
+    Ok(Outcome::Passed(format!(
+        "{in_c} programs in C, {fortran}, {examples} examples, on {ranks} ranks; headers as {headers}"
+    )))
 }
 
-/// Compiles the programs in Fortran, if there is a compiler.
-fn in_fortran(shell: &Shell, bindings: &Bindings) -> Result<Vec<PathBuf>> {
+/// Compiles the examples as their readers do, and runs them: each ends with 0 if its result is right. Returns how many.
+fn run_examples(shell: &Shell, tool: &Path, bindings: &Bindings) -> Result<usize> {
+    let mut programs = in_fortran(shell, bindings, "examples/fortran")?;
+    for source in files(&shell.root().join("examples/c"), "c")? {
+        let mut compiler = Command::new("cc");
+        compiler.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-I"]);
+        compiler.arg(shell.root().join("bindings/c/include"));
+        programs.push(bindings.compile(shell, compiler, &source, "tasuki")?);
+    }
+    for program in &programs {
+        for ranks in RANKS {
+            let printed = shell.expect(Command::new(tool).args(["run", "-n", ranks]).arg(program))?;
+            ensure!(!printed.is_empty(), "{} on {ranks} ranks prints nothing", program.display());
+        }
+    }
+    Ok(programs.len())
+}
+
+/// Compiles the programs in Fortran of a folder, if there is a compiler.
+fn in_fortran(shell: &Shell, bindings: &Bindings, folder: &str) -> Result<Vec<PathBuf>> {
     if !answers("gfortran") {
         return Ok(Vec::new());
     }
@@ -100,7 +124,7 @@ fn in_fortran(shell: &Shell, bindings: &Bindings) -> Result<Vec<PathBuf>> {
         compiler.args(["-O1", "-fallow-argument-mismatch", "-w"]);
         bindings.compile(shell, compiler, source, "tasuki")
     };
-    files(&home.join("tests"), "f90")?.iter().map(compile).collect()
+    files(&shell.root().join(folder), "f90")?.iter().map(compile).collect()
 }
 
 /// The files of a folder whose names end so, in the order of their names.

@@ -76,9 +76,10 @@ impl<'q> InFlight<'q> {
         &self.in_flight[(number % IN_FLIGHT_MAX) as usize]
     }
 
-    /// Returns true if one more command may fire.
+    /// Returns true if one more command may fire. Without the lease it is a guess, and `first` may have passed the
+    /// `next` that is seen.
     pub fn has_room(&self) -> bool {
-        self.state.next.load(Relaxed) - self.state.first.load(Relaxed) < IN_FLIGHT_MAX
+        self.state.next.load(Relaxed).saturating_sub(self.state.first.load(Relaxed)) < IN_FLIGHT_MAX
     }
 
     /// Returns true if no command is in flight.
@@ -229,6 +230,15 @@ mod tests {
         in_flight.retire(0);
         assert!(in_flight.has_room() && in_flight.is_empty());
         assert_eq!(in_flight.fire(&command), IN_FLIGHT_MAX);
+    }
+
+    #[test]
+    fn a_look_without_the_lease_may_see_first_behind_next() {
+        let (state, in_flight) = memory();
+        state.first.store(5, Relaxed);
+        state.next.store(4, Relaxed);
+        let in_flight = InFlight { state: &state, in_flight: &in_flight };
+        assert!(in_flight.has_room() && in_flight.numbers().next().is_none());
     }
 
     #[test]

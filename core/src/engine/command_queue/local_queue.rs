@@ -86,7 +86,7 @@ impl LocalQueue {
         QueueStats {
             unread: queue.writers().reserved().saturating_sub(queue.reader().read()),
             waiting: u64::from(queue.triggered().len()),
-            in_flight: in_flight.end - in_flight.start,
+            in_flight: in_flight.end.saturating_sub(in_flight.start),
             failed: queue.failures().0,
         }
     }

@@ -174,7 +174,8 @@ impl ScheduledCalls {
 
     /// Returns true if as many calls are under way as may be.
     pub(super) fn is_full(&self) -> bool {
-        self.begun.load(Ordering::Relaxed) - self.over.load(Ordering::Relaxed) >= u64::from(SLOTS)
+        self.begun.load(Ordering::Relaxed).saturating_sub(self.over.load(Ordering::Relaxed))
+            >= u64::from(SLOTS)
     }
 
     /// Adds a call, named by a word, which runs a variant of the steps, with a tag. The caller makes sure that the

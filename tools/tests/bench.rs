@@ -21,7 +21,7 @@ fn the_list_names_every_case_in_100_columns() {
     let ended = bench(&["--list"]).expect(0);
     let names: Vec<&str> = ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
     let all = "limit put_near put message anysource posted oversubscribed await rate channel outstanding \
-               incast flood get atomic post chain handler bandwidth_put \
+               incast flood get atomic post chain handler handler_idle bandwidth_put \
                bandwidth_job bandwidth_own bandwidth_stream shared_copy barrier bcast reduce allreduce gather \
                allgather alltoall scatter reduce_scatter nonblocking persistent single_driver fuzzy \
                fuzzy_hidden queue_contention overlap_copy thirdparty overlap_coll startup idle death footprint";

@@ -143,7 +143,7 @@ pub(crate) fn handler_idle<'j>(s: &Setup<'j>) -> Figures<'j> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     Ok(vec![figure("", move || {
         if !is_lead {
-            job.serve_in_background()?; // not before: the rank of `handler` serves itself
+            job.serve_in_background()?; // not when it is set up, before `handler` is measured
             runtime.block_on(IS_OVER.notified());
             return Ok(0.0);
         }

@@ -7,6 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | [`process_rank`] | starts and ends the rank of this process |
+//! | `interface_state` | what NICAM and ACP have between their init and finalize |
 //! | [`status`] | the codes of errors, and the text of the last one |
 //! | [`handles`] | what a program names by numbers |
 //! | [`fmpl`] | the calls of `fmpl.h`, and the same as external symbols for Fortran |
@@ -16,6 +17,7 @@
 pub mod acp;
 pub mod fmpl;
 pub mod handles;
+mod interface_state;
 pub mod nicam;
 pub mod process_rank;
 pub mod status;

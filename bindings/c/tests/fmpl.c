@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int line_of_failure, rank, size;
+static int rank, size;
 
 #define CHECK(what) \
     do { \
@@ -173,7 +173,6 @@ static void collectives(int comm) {
 
 int main(int argc, char **argv) {
     int ma[64], fa[64], odd = -7;
-    (void)line_of_failure;
     before_init();
     OK(fmpl_init(ma, fa, 64));
     OK(fmpl_comm_rank(FMPL_COMM_WORLD, &rank));

@@ -7,7 +7,7 @@
 
 #define LONG (300 * 1000)
 
-static int line_of_failure, self, nodes, next, previous;
+static int self, nodes, next, previous;
 
 #define CHECK(what) \
     do { \
@@ -113,7 +113,7 @@ static void copies(void) {
         if (self == 0) {
             OK(nicam_bcopy(next, at->give, previous, at->take, size));
             OK(nicam_sync(&done));
-            while (!done.value) { /* reading the flag is enough: the call before it is not repeated */
+            while (!done.value) {
                 int is_set;
                 OK(nicam_test(&done, 1, &is_set));
             }
@@ -273,5 +273,5 @@ int main(void) {
     FAILS(nicam_barrier(&at->arrived), NICAM_ERR_INIT, "nicam_finalize");
     FAILS(nicam_init(), NICAM_ERR_INIT, "again");
     printf("node %d is right\n", self);
-    return line_of_failure;
+    return 0;
 }

@@ -6,20 +6,20 @@
 #![allow(unsafe_code)]
 
 use super::memory::Registrations;
+use crate::interface_state::InterfaceState;
 use crate::process_rank;
 use crate::status::{Failure, last_text};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 use tasuki::{Array, Job, Rank};
 
 /// Bytes of starter memory, as in `acp.h`.
-pub(super) const STARTER_BYTES: usize = 65_536;
+const STARTER_BYTES: usize = 65_536;
 /// How a process ends that aborts.
 const ABORTED: i32 = 1;
 
-/// A rank of ACP. Lives as long as the process, which is a rank once.
+/// A rank of ACP.
 pub(super) struct State {
     pub(super) job: &'static Job,
     pub(super) starter: Array<u64>,
@@ -28,19 +28,12 @@ pub(super) struct State {
     numbers: RwLock<(Vec<c_int>, Vec<Rank>)>,
 }
 
-static STATE: OnceLock<State> = OnceLock::new();
-/// True between init and finalize.
-static IS_RUNNING: AtomicBool = AtomicBool::new(false);
+static STATE: InterfaceState<State> = InterfaceState::new("acp_init", "acp_finalize");
 
 /// Returns the state. Failure: ACP does not run.
 #[inline]
 pub(super) fn state() -> Result<&'static State, Failure> {
-    STATE.get().filter(|_| IS_RUNNING.load(Ordering::Acquire)).ok_or_else(not_running)
-}
-
-#[cold]
-fn not_running() -> Failure {
-    Failure::not_running("acp_init was not called, or acp_finalize was")
+    STATE.get()
 }
 
 impl State {
@@ -68,28 +61,19 @@ calls! {
     /// Joins the job.
     acp_init(argc: *mut c_int, argv: *mut c_void) -> c_int, -1; {
         let _ = (argc, argv);
-        if IS_RUNNING.load(Ordering::Acquire) {
-            return Err(Failure::misuse("it was called before"));
-        }
-        if STATE.get().is_some() {
-            return Err(Failure::not_running("acp_finalize was called: a process cannot be a rank again"));
-        }
-        let job = process_rank::start()?;
-        match State::new(job).and_then(|state| job.barrier().map(|()| state).map_err(Failure::from)) {
-            Ok(state) => {
-                let _ = STATE.set(state); // a rank begins once
-                IS_RUNNING.store(true, Ordering::Release);
-                Ok(0)
-            }
-            Err(failure) => process_rank::end().and(Err(failure)),
-        }
+        STATE.begin(|job| {
+            let state = State::new(job)?;
+            job.barrier()?;
+            Ok(state)
+        })?;
+        Ok(0)
     }
 
     /// Leaves the job.
     acp_finalize() -> c_int, -1; {
         let state = state()?;
         let met = state.job.barrier();
-        IS_RUNNING.store(false, Ordering::Release);
+        STATE.stop()?;
         state.registrations.end_all();
         let ended = process_rank::end();
         met?;

@@ -86,8 +86,9 @@ impl FlagQueue {
         begin: impl FnOnce() -> tasuki::Result<R>,
     ) -> Result<(), Failure> {
         let mut waiting = self.waiting();
+        let request = begin()?; // a refused call leaves the flag as it was
         flag.set(0);
-        waiting.push_back((Box::new(begin()?), flag));
+        waiting.push_back((Box::new(request), flag));
         drop(waiting);
         self.wake_by_ref();
         Ok(())

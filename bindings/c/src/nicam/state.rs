@@ -5,15 +5,15 @@
 
 use super::flags::FlagQueue;
 use super::places::Places;
+use crate::interface_state::InterfaceState;
 use crate::process_rank;
 use crate::status::Failure;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use tasuki::nicam::Transfers;
 use tasuki::{Job, Signal};
 
-/// A rank of NICAM. Lives as long as the process, which is a rank once.
+/// A rank of NICAM.
 pub(super) struct State {
     pub(super) job: &'static Job,
     pub(super) transfers: Transfers<'static>,
@@ -28,6 +28,12 @@ pub(super) struct State {
 }
 
 impl State {
+    fn new(job: &'static Job) -> Result<State, Failure> {
+        let (transfers, set, places) = (Transfers::new(job)?, job.signal()?, Places::new(job)?);
+        let (barriers, syncs, failure) = (Arc::default(), Arc::default(), OnceLock::new());
+        Ok(State { job, transfers, set, places, barriers, syncs, failure })
+    }
+
     /// Keeps a failure that no call returns.
     pub(super) fn fail(&self, failure: Failure) {
         let _ = self.failure.set(failure); // the first one counts
@@ -39,27 +45,12 @@ impl State {
     }
 }
 
-static STATE: OnceLock<State> = OnceLock::new();
-/// True between init and finalize.
-static IS_RUNNING: AtomicBool = AtomicBool::new(false);
+static STATE: InterfaceState<State> = InterfaceState::new("nicam_init", "nicam_finalize");
 
 /// Returns the state. Failure: NICAM does not run.
 #[inline]
 pub(super) fn state() -> Result<&'static State, Failure> {
-    STATE.get().filter(|_| IS_RUNNING.load(Ordering::Acquire)).ok_or_else(not_running)
-}
-
-#[cold]
-fn not_running() -> Failure {
-    Failure::not_running("nicam_init was not called, or nicam_finalize was")
-}
-
-fn begin(job: &'static Job) -> Result<(), Failure> {
-    let (transfers, set, places) = (Transfers::new(job)?, job.signal()?, Places::new(job)?);
-    let (barriers, syncs, failure) = (Arc::default(), Arc::default(), OnceLock::new());
-    let _ = STATE.set(State { job, transfers, set, places, barriers, syncs, failure }); // a rank begins once
-    IS_RUNNING.store(true, Ordering::Release);
-    Ok(())
+    STATE.get()
 }
 
 /// Writes a result of C.
@@ -76,21 +67,12 @@ pub(super) unsafe fn give<T>(to: *mut T, value: T, name: &str) -> Result<(), Fai
 calls! {
     /// Joins the job.
     nicam_init() {
-        if IS_RUNNING.load(Ordering::Acquire) {
-            return Err(Failure::misuse("it was called before"));
-        }
-        if STATE.get().is_some() {
-            return Err(Failure::not_running("nicam_finalize was called: a process cannot be a rank again"));
-        }
-        let job = process_rank::start()?;
-        begin(job).or_else(|failure| process_rank::end().and(Err(failure)))
+        STATE.begin(State::new)
     }
 
     /// Leaves the job.
     nicam_finalize() {
-        if !IS_RUNNING.swap(false, Ordering::AcqRel) {
-            return Err(not_running());
-        }
+        STATE.stop()?;
         process_rank::end()
     }
 

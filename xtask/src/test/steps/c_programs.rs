@@ -61,8 +61,7 @@ pub(super) fn run(shell: &Shell) -> Result<Outcome> {
             // AddressSanitizer sees what the bindings do with the memory of the program.
             let mut compiler = Command::new("cc");
             compiler.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-fsanitize=address"]);
-            compiler.arg("-I").arg(home.join("include"));
-            compiler.arg("-pthread");
+            compiler.arg("-pthread").arg("-I").arg(home.join("include"));
             programs.push(bindings.compile(shell, compiler, &source, library)?);
         }
     }

@@ -416,6 +416,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=4 failed_communicators::j_fuzzy_barriers_beside_other_calls;
             Everywhere "J" 2..=4 failed_communicators::j_chunked_starts_of_different_lengths_get_errors;
             Everywhere "J" 2..=4 failed_communicators::j_a_panic_in_a_wait_with_a_limit_fails_the_communicator;
+            Everywhere "J" 2..=4 failed_communicators::j_a_panic_of_one_member_fails_the_communicator;
             Everywhere "J" 2..=4 failed_communicators::j_a_failure_is_reported_although_its_member_has_left;
             Everywhere "J" 2..=4 failed_communicators::j_a_root_that_is_ahead_never_leads_to_wrong_values;
             Everywhere "J" 2..=4 failed_communicators::j_allocations_on_members_match_no_other_call;

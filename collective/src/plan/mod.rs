@@ -32,9 +32,7 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Poll, Waker};
 use tasuki_core::base::sync::Ordering;
 use tasuki_core::base::{Cause, Error, Result, ValueKind};
-use tasuki_core::engine::{
-    AwaitedCondition, BufferView, CachePolicy, Condition, Worker, scoped_wait_probe_about,
-};
+use tasuki_core::engine::{AwaitedCondition, BufferView, CachePolicy, Condition, scoped_wait_probe_about};
 use tasuki_core::queue::reduction::{ReduceOperation, SharedOperation};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Pieces;
@@ -242,7 +240,6 @@ impl Plan {
         }
         let worker = &self.plan_state.worker;
         self.plan_state.started.store(last + 1, Ordering::Relaxed);
-        let _panic = PanicReport { monitor: &self.monitor, worker };
         let started = match (&self.plan_state.form, &mut self.call_state) {
             (Form::Execution(in_calls), Some(call_state)) => {
                 in_calls.start(call_state).map_err(|cause| worker.fault(cause, String::new))
@@ -280,9 +277,7 @@ impl Plan {
     pub fn wait(&mut self) -> Result<()> {
         if self.is_active() {
             let _monitored = scoped_wait_probe_about(self.monitor.probe(), self.about());
-            let panic_report = PanicReport { monitor: &self.monitor, worker: &self.plan_state.worker };
             let waited = self.plan_state.wait(&|| self.start_under_way());
-            drop(panic_report);
             return waited.and_then(|()| self.end("wait")).map_err(|error| self.failed(error));
         }
         Ok(())
@@ -310,9 +305,7 @@ impl Plan {
         }
         let check =
             self.monitor.check().map_err(|cause| self.plan_state.worker.fault(cause, || self.call("test")));
-        let panic_report = PanicReport { monitor: &self.monitor, worker: &self.plan_state.worker };
         let tested = check.and_then(|()| self.plan_state.test(&|| self.call("test")));
-        drop(panic_report);
         let ended =
             tested.and_then(|is_over| if is_over { self.end("test").map(|()| true) } else { Ok(false) });
         ended.map_err(|error| self.failed(error))
@@ -472,10 +465,12 @@ impl Plan {
         self.refused(call, &text)
     }
 
-    /// Returns the error of a call that must not be made while a start is active.
+    /// Returns the error of a call that must not be made while a start is active. A start that has failed stays active:
+    /// then it is the failure.
     #[cold]
     pub fn start_active(&self, call: &str) -> Error {
-        self.plan_state.worker.fault(Cause::StartActive, || self.call(call))
+        let cause = self.monitor.check().err().unwrap_or(Cause::StartActive);
+        self.plan_state.worker.fault(cause, || self.call(call))
     }
 
     /// Returns the error of a start that was waited for before.
@@ -549,21 +544,6 @@ fn read_from(
     let (from, len, worker) = (plan_state.own.byte(buffer, at, 0), into.len() as u64, &plan_state.worker);
     let is_done = len == 0 || worker.copy_in(from, BufferView::of_mut(into), 0, len, CachePolicy::Cached);
     if is_done { Ok(()) } else { worker.get(from, into) }
-}
-
-/// Makes the communicator fail if the program's operation panics in a call of the plan.
-struct PanicReport<'p> {
-    monitor: &'p FailureMonitor,
-    worker: &'p Worker,
-}
-
-impl Drop for PanicReport<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.monitor.report_panic(self.worker, CallWord::START);
-        }
-    }
 }
 
 impl Drop for Plan {

@@ -194,6 +194,7 @@ fn disagree(job: &Job, odd: Rank, actions: [TestAction; 2]) -> Result<Option<Cau
     let world = job.world();
     world.bcast(&mut [0_u8; 3], Rank(0))?;
     world.barrier()?;
+    job.barrier()?;
     let action = actions[usize::from(job.rank() != odd)];
     let mut outcome = act(world, action);
     if action != TestAction::Leave && actions.contains(&TestAction::Leave) {

@@ -4,9 +4,11 @@
 //! only ranks run steps, and a rank that waits can run its own. An execution is then faster. A start runs the steps up
 //! to the first that must wait. Any later call of this rank that waits continues from there.
 
+use crate::current_call::CallWord;
+use crate::failure::monitor::FailureMonitor;
 use crate::plan::aligned_buffer::AlignedBuffer;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::executor::{CallBuffers, Execution};
 use tasuki_core::engine::owner_lock::{Borrower, Owner, Unavailable, owner_lock};
@@ -26,7 +28,24 @@ pub(crate) struct StartData {
 #[derive(Debug)]
 pub(crate) struct InCalls {
     worker: Arc<Worker>,
+    /// The monitor keeps the plans of its communicator, so they do not keep the monitor.
+    monitor: Weak<FailureMonitor>,
     borrower: Borrower<CallState>,
+}
+
+/// Makes the communicator fail if the program's operation panics. Steps run in any call of the rank, so the panic may
+/// unwind through one that knows nothing of the plan.
+struct PanicReport<'p>(&'p InCalls);
+
+impl Drop for PanicReport<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(monitor) = self.0.monitor.upgrade()
+        {
+            monitor.report_panic(&self.0.worker, CallWord::START);
+        }
+    }
 }
 
 /// The state, as the owner of the plan sees it: between starts the buffers belong to the program.
@@ -66,6 +85,7 @@ impl InCalls {
     /// Makes the starts of such a plan, and its state as the owner sees it. Error: there is no room for its buffers.
     pub(crate) fn new(
         worker: Arc<Worker>,
+        monitor: Weak<FailureMonitor>,
         execution: Execution,
         start_data: StartData,
     ) -> Result<(InCalls, InCallsState), Cause> {
@@ -73,12 +93,13 @@ impl InCalls {
         let operation = start_data.operation;
         let state = CallState { execution, buffers, operation, is_under_way: false };
         let (owner, borrower) = owner_lock(state);
-        Ok((InCalls { worker, borrower }, owner))
+        Ok((InCalls { worker, monitor, borrower }, owner))
     }
 
     /// Starts the plan, and runs the steps up to the first that must wait. The previous start must be complete.
     #[inline]
     pub(crate) fn start(&self, call_state: &mut InCallsState) -> Result<(), Cause> {
+        let _panic_report = PanicReport(self);
         let state = call_state.owned_mut().filter(|state| !state.is_under_way).ok_or_else(broken)?;
         state.is_under_way = true;
         if !self.run_until_blocked(state) {
@@ -105,6 +126,7 @@ impl InCalls {
     /// Returns when the start is complete.
     #[inline]
     pub(crate) fn wait(&self, call: &dyn Fn() -> String) -> Result<()> {
+        let _panic_report = PanicReport(self);
         while !self.is_over() {
             match self.borrower.try_lock() {
                 Ok(mut guard) => {
@@ -135,6 +157,7 @@ impl InCalls {
 
     /// Runs steps that need not wait. Returns true if the start is complete.
     pub(crate) fn test(&self, call: &dyn Fn() -> String) -> Result<bool> {
+        let _panic_report = PanicReport(self);
         match self.borrower.try_lock() {
             Ok(mut guard) => {
                 self.worker.test_execution(&guard.value().execution, call)?;
@@ -190,6 +213,7 @@ impl Continuation for InCalls {
     }
 
     fn resume(&self) {
+        let _panic_report = PanicReport(self);
         if let Ok(mut guard) = self.borrower.try_lock() {
             if self.run_until_blocked(guard.value()) {
                 guard.give_back();

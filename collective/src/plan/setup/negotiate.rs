@@ -4,6 +4,7 @@
 use crate::call_kind::CallSchedules;
 use crate::communicator::is_about_arguments;
 use crate::dissemination::Dissemination;
+use crate::failure::monitor::FailureMonitor;
 use crate::message_algorithms::ONE_LINE_MAX;
 use crate::message_algorithms::Peers;
 use crate::message_algorithms::gather::allgather_words;
@@ -374,7 +375,7 @@ impl PlanDraft {
             match kind {
                 PlanKind::Execution(schedules, start_data) => {
                     let execution = compile(&schedules)?;
-                    plan_state.set_execution(execution, start_data)
+                    plan_state.set_execution(&registry.monitor, execution, start_data)
                 }
                 PlanKind::Calls(schedules, _) | PlanKind::NonblockingCalls(schedules) => {
                     Ok(CompiledSteps { execution: Some(compile(&schedules)?), call_state: None })
@@ -416,9 +417,15 @@ impl PlanState {
         placement::named(part).into_iter().map(place).collect()
     }
 
-    fn set_execution(&mut self, execution: Execution, start_data: StartData) -> Result<CompiledSteps, Cause> {
+    fn set_execution(
+        &mut self,
+        monitor: &Arc<FailureMonitor>,
+        execution: Execution,
+        start_data: StartData,
+    ) -> Result<CompiledSteps, Cause> {
         let memory = start_data.memory();
-        let (in_calls, call_state) = InCalls::new(self.worker.clone(), execution, start_data)?;
+        let (worker, monitor) = (self.worker.clone(), Arc::downgrade(monitor));
+        let (in_calls, call_state) = InCalls::new(worker, monitor, execution, start_data)?;
         self.own.beside = memory;
         self.counted.fetch_add(memory, Ordering::Relaxed);
         self.form = Form::Execution(Arc::new(in_calls));

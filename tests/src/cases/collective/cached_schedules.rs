@@ -209,6 +209,7 @@ pub fn j_cached_calls_that_disagree_get_errors(job: &Job) -> Result<()> {
             calls(&part, 1000, call)?;
             calls(&part, 2000, call)?;
         }
+        job.barrier()?; // a failure also ends calls that were right and are still under way
         let outcome = match (me == 0, bytes) {
             (true, true) => part.allreduce(&[1_u64; 2000], Sum).map(drop),
             (false, true) => part.allreduce(&[1_u64; 1000], Sum).map(drop),
@@ -328,6 +329,7 @@ pub fn j_cached_calls_report_an_earlier_panic(job: &Job) -> Result<()> {
     for _ in 0..CALLS {
         sum(false)?;
     }
+    job.barrier()?; // a failure also ends calls that were right and are still under way
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sum(me == 0)));
     assert_eq!(outcome.is_err(), me == 0);
     if me == 0 {
@@ -360,6 +362,7 @@ pub fn j_cached_calls_fail_when_a_member_leaves(job: &Job) -> Result<()> {
     for call in 0..CALLS {
         calls(world, 500, call)?;
     }
+    job.barrier()?; // a failure also ends calls that were right and are still under way
     if job.rank() == 0 {
         return Ok(());
     }

@@ -169,9 +169,9 @@ fn beside_calls_of_the_job(job: &Job, call: fn(&Job) -> Result<()>, name: &str, 
     if cannot_compare(job) {
         return Ok(());
     }
-    let mut part = Part::of(job.world().clone())?;
+    let (mut part, apart) = (Part::of(job.world().clone())?, job.world().dup()?);
     let is_in_call = job.rank().0 < job.size() / 2;
-    job.barrier()?;
+    apart.barrier()?; // a failure also ends calls of the job that are still under way
     let outcome = if is_in_call {
         call(job)
     } else {

@@ -136,7 +136,7 @@ const PANICS: usize = 8;
 
 /// Begins something on a communicator that will never be complete, because one member does not take part. Returns what
 /// the program holds of it.
-fn begin(part: &Communicator, which: usize) -> Result<Vec<Box<dyn Any>>> {
+fn begin(job: &Job, part: &Communicator, which: usize) -> Result<Vec<Box<dyn Any>>> {
     let (takes_part, size) = (part.rank().0 != 1, part.size());
     let shape = Shape { value_bytes: 8, ..Shape::new(CollectiveKind::Allreduce, size, 0, 8 * 3000) };
     let flat = || {
@@ -187,6 +187,7 @@ fn begin(part: &Communicator, which: usize) -> Result<Vec<Box<dyn Any>>> {
             let some = |a: u64, b: u64| if a + b > 1000 { panic!("on purpose") } else { a + b };
             let mut plan = part.plan::<u64>((&flat(), some))?;
             plan.input()?.fill(1000);
+            job.barrier()?; // a failure also ends calls that were right and are still under way
             let started = plan.start();
             assert!(started.and_then(|()| plan.wait()).is_err());
             vec![Box::new(plan)]
@@ -206,7 +207,7 @@ fn begin(part: &Communicator, which: usize) -> Result<Vec<Box<dyn Any>>> {
 
 /// Lets a call fail on a communicator on which members have begun something.
 fn fail(job: &Job, part: &Communicator, which: usize) -> Result<()> {
-    let begun = begin(part, which)?;
+    let begun = begin(job, part, which)?;
     job.barrier()?; // all have begun it before a call fails
     let count = if part.rank().0 == 1 { 2 } else { 1 };
     let failed = part.allreduce(&vec![1_u64; count], Sum);

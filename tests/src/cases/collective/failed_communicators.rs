@@ -175,7 +175,8 @@ pub fn j_barriers_of_the_job_are_in_step_after_a_failure(job: &Job) -> Result<()
         return Ok(());
     }
     let (me, size) = (job.rank(), job.size());
-    let entered = job.alloc::<u64>(1)?;
+    let (entered, apart) = (job.alloc::<u64>(1)?, job.world().dup()?);
+    apart.barrier()?; // a failure also ends calls of the job that are still under way
     let is_last = me.0 == size - 1;
     if me != 0 && !is_last && me.0.is_multiple_of(2) {
         job.compute(Duration::from_millis(30));
@@ -403,6 +404,7 @@ pub fn j_a_panic_in_a_wait_with_a_limit_fails_the_communicator(job: &Job) -> Res
     let some = |a: i64, b: i64| if a + b > 100 { panic!("on purpose") } else { a + b };
     let mut plan = part.allreduce_init::<i64>(1, some)?;
     plan.input()?.fill(200);
+    job.barrier()?; // a failure also ends calls that were right and are still under way
     if me == 0 {
         job.compute(Duration::from_millis(2));
     }
@@ -413,6 +415,46 @@ pub fn j_a_panic_in_a_wait_with_a_limit_fails_the_communicator(job: &Job) -> Res
     assert!(matches!(error.cause(), Cause::CommunicatorFailed { .. }), "{error}");
     drop(plan);
     job.barrier()
+}
+
+/// The program's operation panics on one member, in a wait or in a call that knows nothing of the plan. The communicator
+/// fails on all members, and the plan says so afterwards.
+pub fn j_a_panic_of_one_member_fails_the_communicator(job: &Job) -> Result<()> {
+    if may_be_helped(job) {
+        return Ok(()); // a helper's plan has steps that run in no call
+    }
+    let me = job.rank();
+    let panics_here = me == 1 || cannot_compare(job); // there member 1 may not combine anything
+    for round in 0..30 {
+        let (part, beside) = (job.world().split(0)?, job.world().split(0)?);
+        let panics = move |a: f64, b: f64| if panics_here { panic!("on purpose") } else { a + b };
+        let mut plan = part.allreduce_init::<f64>(1, panics)?;
+        job.barrier()?;
+        if me != 1 {
+            job.compute(Duration::from_micros(100 * (round % 5)));
+        }
+        job.set_timeout((round % 2 == 0).then_some(Duration::from_secs(30)));
+        // Each call panics, or fails, or this member has its sum without the other one's operation.
+        let caught = |call: &mut dyn FnMut() -> Result<()>| {
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
+        };
+        caught(&mut || plan.start());
+        if round % 3 == 0 {
+            caught(&mut || beside.barrier());
+        }
+        caught(&mut || plan.wait());
+        job.barrier()?;
+        let barrier = part.barrier().expect_err("the communicator has failed");
+        let start = plan.start().expect_err("the plan has failed");
+        let input = if plan.is_active() { plan.input().map(drop).err() } else { None };
+        for error in [barrier, start].iter().chain(&input) {
+            assert!(matches!(error.cause(), Cause::CommunicatorFailed { .. }), "{round}: {error}");
+            assert!(error.to_string().contains("rank 1") || cannot_compare(job), "{round}: {error}");
+        }
+        job.set_timeout(None);
+        job.barrier()?;
+    }
+    Ok(())
 }
 
 /// A member fails and leaves the job at once, while the others wait for it. Their errors name its failure, and not only

@@ -334,6 +334,7 @@ pub fn j_awaited_nonblocking_calls_end_when_a_member_leaves(job: &Job) -> Result
     for call in 0..COMPILED_AFTER {
         assert_eq!(world.iallreduce(vec![call as u64], Max)?.wait()?, [call as u64]);
     }
+    job.barrier()?; // a failure also ends calls that were right and are still under way
     if me == job.size() - 1 {
         return Ok(());
     }

@@ -25,6 +25,7 @@ module fmpl
   integer(c_int), parameter, public :: FMPL_TAG_ANY = -1
   integer(c_int), parameter, public :: FMPL_COMM_WORLD = 0
   integer(c_int), parameter, public :: FMPL_COMM_NULL = -1
+  integer(c_int), parameter, public :: FMPL_SENDBUF_OVERHEAD = 1024
 
   public :: fmpl_function, fmpl_init, fmpl_finalize, fmpl_send, fmpl_recv, fmpl_isend, fmpl_irecv
   public :: fmpl_isend_wait, fmpl_irecv_wait, fmpl_sendbuf_set, fmpl_sendbuf_check, fmpl_send_any

@@ -29,6 +29,7 @@ mod strided;
 mod typed_slot;
 
 pub use buffer::{ArrivalBuffer, MessageBuffer};
+pub use buffered::budget::BUFFERED_OVERHEAD;
 pub use call_info::CallNames;
 pub use channel::{ChannelElement, ChannelReceiver, ChannelSender, KeptMemory, reaches_ring};
 pub use context::{Context, PostedRecv, Received, SentBank, SentShort};

@@ -45,6 +45,14 @@ impl Case {
         COUNTS.into_iter().filter(|count| self.ranks.contains(count))
     }
 
+    /// Two ranks and `many`, or the nearest numbers that the case allows: for ways of starting that take long.
+    pub fn few_and_many(&self, many: usize) -> Vec<usize> {
+        let (least, most) = (*self.ranks.start(), *self.ranks.end());
+        let mut counts: Vec<usize> = [2, many].map(|count| count.clamp(least, most)).to_vec();
+        counts.dedup();
+        counts
+    }
+
     /// The handlers with which the case's job is started.
     pub fn handlers(&self) -> Handlers {
         if self.is_of("D19") { crate::cases::handlers::handlers() } else { Handlers::new() }

@@ -101,9 +101,7 @@ pub fn failing_on_sim(failing: &Failing, seeds: Range<u64>) {
 /// Runs a case with switches set, in a process of its own, first with few ranks, then with more.
 pub fn on_switched_threads(program: &str, name: &str, switches: Switches) {
     let case = the_case(name);
-    let few = (*case.ranks.start()).max(2).min(*case.ranks.end());
-    let many = 4.min(*case.ranks.end());
-    for ranks in [few, many].into_iter().take(if few == many { 1 } else { 2 }) {
+    for ranks in case.few_and_many(4) {
         let output = start(program, name, ranks, switches);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
@@ -160,7 +158,8 @@ pub(crate) fn says_what_it_should(failing: &Failing, text: &str) {
     }
 }
 
-pub(crate) fn the_case(name: &str) -> &'static Case {
+/// Returns the case of that name.
+pub fn the_case(name: &str) -> &'static Case {
     table::find(name).expect("the test was made from the table")
 }
 

@@ -42,6 +42,8 @@ extern "C" {
 #define FMPL_TAG_ANY (-1)
 #define FMPL_COMM_WORLD 0
 #define FMPL_COMM_NULL (-1)
+/* Bytes of the send buffer that each message takes beside its own. */
+#define FMPL_SENDBUF_OVERHEAD 1024
 
 /* What a code means: the text of this thread's last error if it had that code. Valid until the next error of the thread;
  * never null. */
@@ -70,8 +72,9 @@ int fmpl_isend_wait(int dst, int mai, int comm);
 int fmpl_irecv_wait(int src, int mai, int comm);
 
 /* The send buffer of this rank: a send whose receive is not posted within ipara milliseconds copies its message into it
- * and returns; size bytes for all messages together. ipara 0: at once; less than 0: never, which is the default. buf is
- * not used, and may be null. Waits until the buffer is empty. A send that finds no room is FMPL_ERR_FULL. */
+ * and returns. size: bytes for all messages together; each takes FMPL_SENDBUF_OVERHEAD bytes beside its own. ipara 0: at
+ * once; less than 0: never, which is the default. buf is not used, and may be null. Waits until the buffer is empty. A
+ * send that finds no room is FMPL_ERR_FULL. */
 int fmpl_sendbuf_set(void *buf, size_t size, int ipara);
 /* Sends what is in the send buffer and has a receive now. nsend: how many messages went; nspool: how many remain. */
 int fmpl_sendbuf_check(int *nsend, int *nspool);

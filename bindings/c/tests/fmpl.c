@@ -101,7 +101,7 @@ static void ring(int comm) {
 static void send_buffer(void) {
     int nsend, nspool, got[3] = {0}, value = 7;
     int to = (rank + 1) % size, from = (rank + size - 1) % size;
-    OK(fmpl_sendbuf_set(NULL, 64, 0));
+    OK(fmpl_sendbuf_set(NULL, 64 + 3 * FMPL_SENDBUF_OVERHEAD, 0));
     for (int mai = 0; mai < 3; mai++) {
         value = 100 * rank + mai;
         OK(fmpl_send(&value, sizeof value, to, mai, FMPL_COMM_WORLD)); /* its receive comes later */

@@ -241,6 +241,8 @@ pub enum Cause {
     SendBufferFull {
         /// Bytes of the message.
         bytes: u64,
+        /// Bytes that each buffered message takes beside its own.
+        overhead: u64,
         /// Bytes that are free.
         free: u64,
         /// Bytes of the whole buffer.
@@ -522,10 +524,11 @@ impl fmt::Display for Cause {
             Undecodable(text) => f.write_str(text),
             Overwritten => f.write_str("the writer wrote again before this value was read"),
             CommunicatorFailed { first, .. } => write!(f, "this communicator has failed: {first}"),
-            SendBufferFull { bytes, free, capacity } => {
+            SendBufferFull { bytes, overhead, free, capacity } => {
                 write!(
                     f,
-                    "the message has {bytes} bytes, but the send buffer only {free} of {capacity} bytes free"
+                    "the message takes {bytes} + {overhead} bytes, but the send buffer has only {free} of {capacity} \
+                     bytes free"
                 )
             }
             Untaken { messages, peer, slot } => {
@@ -983,7 +986,7 @@ mod tests {
             Cause::Untaken { messages: 1, peer: Rank(0), slot: 0 },
             Cause::Unreceived { messages: 1, peer: Rank(0), slot: 0 },
             Cause::TimedOut { after: Duration::ZERO },
-            Cause::SendBufferFull { bytes: 1, free: 0, capacity: 0 },
+            Cause::SendBufferFull { bytes: 1, overhead: 1, free: 0, capacity: 0 },
             Cause::no_room_at(None, ""),
             Cause::OperationPanicked { rank: Rank(0) },
             Cause::QueueUnwound { rank: Rank(0) },

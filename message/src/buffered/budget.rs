@@ -23,8 +23,8 @@ const LONGEST: u64 = 64 << 10;
 /// How long a send waits before it is buffered, if only the capacity was set. A receive that comes in this time costs
 /// less than a copy and a wake-up of the thread that sends the copy.
 const SOON: Duration = Duration::from_micros(30);
-/// What a message counts besides its bytes: it takes memory even if it is empty.
-const OVERHEAD: u64 = 256;
+/// Bytes that a buffered message counts beside its own: a little more than the memory of an empty one.
+pub const BUFFERED_OVERHEAD: u64 = 1024;
 
 /// The settings and the fill level of the send buffer.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ struct BufferedUsage {
 /// Which messages are buffered, and when.
 #[derive(Clone, Copy, Debug)]
 struct BufferRules {
-    /// Bytes of all buffered messages.
+    /// Bytes of all buffered messages, each with [`BUFFERED_OVERHEAD`].
     capacity: u64,
     /// Longer messages wait for their receives.
     longest: u64,
@@ -75,8 +75,7 @@ impl Default for BufferRules {
 }
 
 impl BufferedSends {
-    /// Sets the capacity in bytes of all buffered messages, and how long a send waits before it is buffered; `None`:
-    /// never. From now on messages of all lengths are buffered, and a send that finds no room fails.
+    /// Sets the capacity in bytes, and how long a send waits before it is buffered; `None`: never. From now on messages of all lengths are buffered, and a send that finds no room fails.
     pub(crate) fn set(&self, capacity: u64, after: Option<Duration>) {
         let after = after.filter(|_| capacity > 0);
         self.usage().rules = BufferRules { capacity, longest: u64::MAX, after, refuses: true };
@@ -108,14 +107,15 @@ impl BufferedSends {
     ) -> Result<Option<BufferRoom>, Cause> {
         let mut usage = self.usage();
         let rules = usage.rules;
-        let bytes = if rules.refuses { len } else { len + OVERHEAD };
+        let bytes = len.saturating_add(BUFFERED_OVERHEAD);
         let free = rules.capacity.saturating_sub(usage.used); // the capacity may have been reduced
         let is_slot_full = state.buffered.load(Ordering::Relaxed) == u16::MAX;
         if (bytes > free || is_slot_full) && !rules.refuses {
             return Ok(None);
         }
         if bytes > free {
-            return Err(Cause::SendBufferFull { bytes, free, capacity: rules.capacity });
+            let (overhead, capacity) = (BUFFERED_OVERHEAD, rules.capacity);
+            return Err(Cause::SendBufferFull { bytes: len, overhead, free, capacity });
         }
         if is_slot_full {
             return Err(Cause::Full { what: SEND_BUFFER_OF_SLOT, capacity: usize::from(u16::MAX) });

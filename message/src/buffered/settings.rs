@@ -13,7 +13,7 @@ use tasuki_core::node::node_state::RankStage;
 
 impl Context {
     /// Sets the send buffer. A send whose receive is not posted after `after` copies its message and returns; `None`:
-    /// never. `capacity`: bytes of all buffered messages. Waits until the buffer is empty. If only messages to ranks
+    /// never. `capacity`: bytes of all buffered messages, each with its overhead. Waits until the buffer is empty. If only messages to ranks
     /// that have left remain, they are discarded and the call fails.
     pub fn set_send_buffer(&self, capacity: u64, after: Option<Duration>) -> Result<()> {
         let call = || "set_send_buffer: waiting until it is empty".to_string();
@@ -59,7 +59,7 @@ impl Context {
         Ok((before.saturating_sub(after), after))
     }
 
-    /// Returns the bytes of buffered messages.
+    /// Returns the bytes of buffered messages, each with its overhead.
     pub fn buffered_bytes(&self) -> u64 {
         self.progress.buffered.used()
     }

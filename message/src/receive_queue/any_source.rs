@@ -26,8 +26,10 @@ use crate::receive_queue::counters::Counters;
 use crate::receive_queue::drawn_message::DrawnMessage;
 use crate::receive_queue::layout::Header;
 use crate::receive_queue::memory::{Description, QueueShare, UNIT_BUFFERS};
-use crate::receive_queue::receiver::{Arrival, FoundMessage, Look, QueueReader, TakenMessage, Wanted};
-use crate::receive_queue::sender::{MessageLabel, QueueAccess, QueueWriter, send};
+use crate::receive_queue::receiver::{
+    Arrival, FoundMessage, Look, QueueReader, TakenMessage, Wanted, error_of_receive,
+};
+use crate::receive_queue::sender::{MessageLabel, QueueAccess, QueueWriter, error_of_send, send};
 use crate::slot::arena::{ANY_SOURCE, ANY_SOURCE_BYTES, UNIT, at};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 use tasuki_core::base::{Cause, Error, IdMap, Numbered, Rank, Result, ValueKind};
@@ -260,7 +262,8 @@ impl Context {
     /// them. After an error the message was not sent.
     pub fn send_any(&self, bytes: &[u8], to: Rank, slot: u32, kind: ValueKind) -> Result<()> {
         let (rank, label) = self.label_any("send_any", to, slot, kind)?;
-        self.any_source.send(&self.progress, bytes, rank, label)
+        let sent = self.any_source.send(&self.progress, bytes, rank, label);
+        sent.map_err(|error| error_of_send(error, || format!("send_any(slot {slot} to rank {to})")))
     }
 
     /// Returns the rank of a member, and what a message to it is labelled with.
@@ -291,6 +294,14 @@ impl Context {
         place: impl FnOnce(u64) -> Result<&'b mut [u8], Cause>,
     ) -> Result<Received> {
         let wanted = self.wanted("recv_any", slot, kind)?;
+        self.receive_any(wanted, place).map_err(|error| error_of_receive(error, wanted))
+    }
+
+    fn receive_any<'b>(
+        &self,
+        wanted: Wanted,
+        place: impl FnOnce(u64) -> Result<&'b mut [u8], Cause>,
+    ) -> Result<Received> {
         let head = self.any_source.reader(wanted.call)?.empty_head();
         if let Some(head) = head {
             head.spin(&self.worker);
@@ -321,10 +332,13 @@ impl Context {
     ) -> Result<Option<Received>> {
         let wanted = self.wanted("try_recv_any", slot, kind)?;
         self.worker.progress_briefly();
-        let mut reader = self.any_source.reader(wanted.call)?;
-        let Some((found, header)) = reader.find_now(wanted)? else { return Ok(None) };
-        let taken = self.take_any(reader, wanted, found, &header, place(header.place.len()))?;
-        Ok(Some(self.received_any(&taken)))
+        let look = || {
+            let mut reader = self.any_source.reader(wanted.call)?;
+            let Some((found, header)) = reader.find_now(wanted)? else { return Ok(None) };
+            let taken = self.take_any(reader, wanted, found, &header, place(header.place.len()))?;
+            Ok(Some(self.received_any(&taken)))
+        };
+        look().map_err(|error| error_of_receive(error, wanted))
     }
 
     /// Takes a message like [`Context::recv_any`], for a request that may [put it back](Context::put_back_any). Does
@@ -336,13 +350,16 @@ impl Context {
         place: impl FnOnce(u64) -> Result<&'b mut [u8], Cause>,
     ) -> Result<AnyLook> {
         let wanted = self.wanted("irecv_any", slot, kind)?;
-        let mut reader = self.any_source.reader(wanted.call)?;
-        match reader.look(wanted, self.member_ranks())? {
-            Look::Message(found, header) => {
-                self.take_any(reader, wanted, found, &header, place(header.place.len())).map(AnyLook::Message)
+        let look = || {
+            let mut reader = self.any_source.reader(wanted.call)?;
+            match reader.look(wanted, self.member_ranks())? {
+                Look::Message(found, header) => self
+                    .take_any(reader, wanted, found, &header, place(header.place.len()))
+                    .map(AnyLook::Message),
+                Look::Nothing(arrival) => Ok(AnyLook::Nothing(arrival)),
             }
-            Look::Nothing(arrival) => Ok(AnyLook::Nothing(arrival)),
-        }
+        };
+        look().map_err(|error| error_of_receive(error, wanted))
     }
 
     /// Takes a message that was found. Fetches it, if it has stayed at its sender, when other threads may use the queue

@@ -168,6 +168,14 @@ impl ReceiveQueue {
         wanted: Wanted,
         place: impl FnOnce(u64) -> Result<&'b mut [u8], Cause>,
     ) -> Result<Received> {
+        self.receive(wanted, place).map_err(|error| error_of_receive(error, wanted))
+    }
+
+    fn receive<'b>(
+        &mut self,
+        wanted: Wanted,
+        place: impl FnOnce(u64) -> Result<&'b mut [u8], Cause>,
+    ) -> Result<Received> {
         let reader = &mut self.reader;
         if let Some(head) = reader.empty_head() {
             head.spin(&reader.worker);
@@ -185,6 +193,14 @@ impl ReceiveQueue {
 
     /// Like [`ReceiveQueue::recv`]. Returns `None` if no such message is there.
     pub fn try_recv<'b>(
+        &mut self,
+        wanted: Wanted,
+        place: impl FnOnce(u64) -> Result<&'b mut [u8], Cause>,
+    ) -> Result<Option<Received>> {
+        self.try_receive(wanted, place).map_err(|error| error_of_receive(error, wanted))
+    }
+
+    fn try_receive<'b>(
         &mut self,
         wanted: Wanted,
         place: impl FnOnce(u64) -> Result<&'b mut [u8], Cause>,
@@ -580,6 +596,12 @@ fn from_sender(error: Error, header: &Header) -> Error {
         }
         false => error,
     }
+}
+
+/// Makes the receive the call of an error of one of its steps.
+#[cold]
+pub(super) fn error_of_receive(error: Error, wanted: Wanted) -> Error {
+    if error.call().starts_with(wanted.call) { error } else { error.in_outer_call(call_text(wanted)) }
 }
 
 fn call_text(Wanted { call, slot, .. }: Wanted) -> String {

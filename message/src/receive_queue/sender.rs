@@ -295,6 +295,12 @@ pub struct ReceiveQueueSender {
     writer: QueueWriter,
 }
 
+/// Makes the send the call of an error of one of its steps.
+#[cold]
+pub(super) fn error_of_send(error: Error, call: impl FnOnce() -> String) -> Error {
+    if error.call().starts_with("send") { error } else { error.in_outer_call(call()) }
+}
+
 impl ReceiveQueueSender {
     /// Opens the queue of that address.
     pub(crate) fn open(
@@ -331,7 +337,8 @@ impl ReceiveQueueSender {
     #[inline]
     fn send_in_share(&mut self, bytes: &[u8], kind: ValueKind, slot: u32) -> Result<()> {
         let (access, label) = (self.writer.access.clone(), MessageLabel { slot, kind, context: 0 });
-        send(&access, &self.progress, bytes, slot, || self.writer.draw(label), &|| ())
+        let sent = send(&access, &self.progress, bytes, slot, || self.writer.draw(label), &|| ());
+        sent.map_err(|error| error_of_send(error, || access.call(Some(slot), "")))
     }
 
     /// Sends messages one after the other. One atomic operation draws the tickets of as many as a share has buffers.

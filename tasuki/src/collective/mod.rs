@@ -37,15 +37,16 @@
 //! *Members in different calls.* All that a member sends in a call carries a number that depends on the call and on all
 //! calls before it. So a member that receives anything from a member in another call returns an error and no value. A
 //! member that receives nothing in a call, such as the root of a broadcast, may return before it can know, and gets the
-//! error in a later call. Members that only wait for each other find out after a millisecond. Not noticed are
+//! error in a later call. Members that only wait for each other find out after a millisecond, two nonblocking calls only if
+//! ranks read each other's memory. Not noticed are
 //! operations of the program that differ, and different numbers of values in chunked plans that a helper runs.
 //!
 //! *Members that wait for each other.* Starts of plans and fuzzy barriers may come anywhere between the calls, and a
 //! barrier or an allocation of the job beside calls of the world. But any of them may wait for all members. So no two
 //! members may each wait for what the other one begins only later: then all get errors. That is found if each of the
 //! two waits in the thread that has made the communicator, for one thing, and if ranks read each other's memory; a wait
-//! in a call of the job, only against one of the world. Other threads may wait in an order of their own. All else waits for ever, unless there is a time limit
-//! ([`Job::set_timeout`](crate::Job::set_timeout)).
+//! in a call of the job, only against one of the world. Other threads may wait in an order of their own. All else waits
+//! for ever, unless there is a time limit ([`Job::set_timeout`](crate::Job::set_timeout)).
 //!
 //! *Operations* need not commute. Values are combined in the combining order ([`ReduceOp`]), so the bits of a result
 //! depend neither on the root nor on the form of the call.

@@ -33,8 +33,9 @@ impl Communicator {
     /// rank to another one arrive in order, whichever of its threads and requests send them.
     ///
     /// Errors: no such slot or member; the receiver left; a rank died; the time limit: then the message was not sent. A
-    /// message that nobody receives before its receiver leaves is lost, which is an error of the receiver. A receive of another type is an error of the
-    /// receiver alone, and the message keeps its place in the queue: this call does not learn of it.
+    /// message that nobody receives before its receiver leaves is lost, which is an error of the receiver. A receive of
+    /// another type is an error of the receiver alone, and the message keeps its place in the queue: this call does not
+    /// learn of it.
     ///
     /// Cost: an atomic operation and a write; one cache line for up to 32 bytes. The first message to a member also
     /// costs a few dependent accesses to its memory. Source: FMPL, `fmpl_send_any`.

@@ -3,17 +3,22 @@
 use crate::{Communicator, Job, Result};
 use std::time::Duration;
 
+/// Bytes that each message in the [send buffer](set_send_buffer) takes beside its own. MPI calls it
+/// `MPI_BSEND_OVERHEAD`.
+pub const BUFFERED_OVERHEAD: u64 = tasuki_message::BUFFERED_OVERHEAD;
+
 /// Sets how sends are buffered (FMPL: spool). A send whose receive is not posted within `after` copies its message
 /// into the send buffer and returns. With `None`, a send waits for its receive.
 ///
 /// Without this call, messages of at most 64 KiB are copied after 30 us, and the send buffer has room for 4 MiB or for
-/// what the environment variable `TASUKI_SEND_BUFFER` says. Each message counts 256 bytes more than it has, and a send
-/// that finds no room waits for its receive. After this call, messages of all lengths are copied, they count their
-/// bytes alone, and a send that finds no room is an error ([`Cause::Full`](crate::engine::Cause::Full)). A blocking
+/// what the environment variable `TASUKI_SEND_BUFFER` says. Each message counts [`BUFFERED_OVERHEAD`] more than its bytes,
+/// and a send that finds no room waits for its receive. After this call, messages of all lengths are copied, and a send
+/// that finds no room is an error ([`Cause::Full`](crate::engine::Cause::Full)). A blocking
 /// send then has sent nothing. A wait for a request, or its `.await`, returns the same error, but the send goes on:
 /// wait again, or cancel it ([`SendRequest`](crate::message::SendRequest)).
 ///
-/// The send buffer lies at the sender and holds `capacity` bytes for all messages together. A message leaves the buffer
+/// The send buffer lies at the sender and takes at most `capacity` bytes for all messages and their overhead: a buffer
+/// for `n` messages of `b` bytes needs `n * (b + BUFFERED_OVERHEAD)`. A message leaves the buffer
 /// when its receive is posted; every waiting call of this rank moves such messages on, and while the rank computes, a
 /// thread of the library does. Receives of any slot get the messages of a sender in order. A rank that leaves empties
 /// its buffer first; a buffered message that a departed peer never received is then an error. If one does not fit in

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::ptr::NonNull;
 use std::time::Duration;
 use tasuki::engine::{Cause, RemoteQueue};
-use tasuki::{Array, Command, GlobalPtr, Handler, Handlers, Job, Rank, Request, Result};
+use tasuki::{Array, Command, GlobalPtr, Handler, Handlers, Job, Rank, Request, Result, Slot};
 use tasuki_tests::watchdog::Watchdog;
 
 const PAGE: usize = 4096;
@@ -115,6 +115,7 @@ fn work(job: &Job, way: &str, victim: Rank) -> Result<()> {
         "chunk" => half_way_through_a_chunk(job, &trap),
         "handler" => in_a_handler(job),
         "helper" => by_its_helper(job, &trap),
+        "any_source" => while_it_sends_to_one(job, victim),
         other => panic!("there is no way {other}"),
     }
 }
@@ -224,6 +225,26 @@ fn half_way_through_a_chunk(job: &Job, trap: &Trap) -> Result<()> {
     for round in 1.. {
         queue.post(trap.copy(CHUNKS * CHUNK).then(done.on(OWNER).add(1)))?;
         done.wait_at_least(round)?;
+    }
+    Ok(())
+}
+
+/// Rank 0 receives messages that it must fetch from their senders. One of these is killed meanwhile.
+fn while_it_sends_to_one(job: &Job, victim: Rank) -> Result<()> {
+    let world = job.world();
+    if job.rank() == OWNER {
+        loop {
+            world.recv_any_vec::<u64>(Slot::ANY)?;
+        }
+    }
+    if job.rank() == victim {
+        std::thread::spawn(|| {
+            std::thread::sleep(Duration::from_millis(20));
+            die();
+        });
+    }
+    for number in 0.. {
+        world.send_any(&vec![number; 3000], OWNER, Slot(number as usize % 3))?;
     }
     Ok(())
 }

@@ -1,8 +1,10 @@
-//! Every case, and every failing job, on ranks that are processes, started by `tasuki run`.
+//! Every case, and every failing job, on ranks that are processes, started by `tasuki run`: on two processes and on five.
+//! Threads run the cases on all numbers of ranks.
 
+use tasuki_tests::case_runner::the_case;
+use tasuki_tests::each_case;
 use tasuki_tests::failing_jobs::FAILING;
 use tasuki_tests::processes::{failing_on_processes, on_processes};
-use tasuki_tests::{case::COUNTS, each_case};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_conformance");
 
@@ -13,7 +15,8 @@ macro_rules! tests {
             $(
                 #[test]
                 fn $name() {
-                    on_processes(PROGRAM, stringify!($name), &COUNTS, &[]);
+                    let name = stringify!($name);
+                    on_processes(PROGRAM, name, &the_case(name).few_and_many(5), &[]);
                 }
             )*
         }

@@ -23,6 +23,9 @@ use tasuki_core::os::clock;
 const TIMED_OUT: u8 = 124;
 /// The exit code of a process that was killed.
 const KILLED: u8 = 128 + 9;
+/// The exit codes of processes that a signal has ended of which no failure of another rank can be the reason: SIGILL,
+/// SIGBUS, SIGFPE, SIGKILL, SIGSEGV.
+const CRASHES: [u8; 5] = [128 + 4, 128 + 7, 128 + 8, KILLED, 128 + 11];
 /// Time from the end of a rank's connection to declaring it dead. The exit of its process, which
 /// tells more, usually comes first.
 const CONNECTION_GRACE: Duration = Duration::from_millis(100);
@@ -31,6 +34,10 @@ const CONNECTION_GRACE: Duration = Duration::from_millis(100);
 /// sampled again up to [`SILENT_LOOKS`] times.
 const SILENT_MAX: Duration = Duration::from_millis(2);
 const SILENT_LOOKS: usize = 5;
+
+fn is_crash(code: u8) -> bool {
+    CRASHES.contains(&code)
+}
 
 impl Job {
     /// A process has ended.
@@ -114,6 +121,9 @@ impl Job {
     /// A rank is dead: tells all ranks, once, and ends the job.
     fn died(&mut self, index: usize, how: &str, code: u8) {
         let own = self.options.way == Way::Processes;
+        if self.termination.is_some() {
+            return self.died_before_it_was_asked(index, how, code);
+        }
         let recorded = self.server.node_state().and_then(|node_state| node_state.death());
         // A process with all ranks that exited by itself after one of them failed has reported the
         // reason, unless that rank called exit.
@@ -122,10 +132,15 @@ impl Job {
         let stage = self.server.node_state().map(|state| state.rank_state(Rank(index)).stage());
         let has_left = own && code == 1 && stage == Some(RankStage::Left);
         let is_said = match &recorded {
+            Some(death) if own && death.rank.index() != index && is_crash(code) => false,
             Some(death) => death.is_printed || says_at_end(&death.how),
             None => has_left,
         };
         let (culprit, cause, verdict) = match recorded {
+            // Another rank noticed the loss of this one earlier than the launcher.
+            Some(death) if own && death.rank.index() != index && is_crash(code) => {
+                (Rank(index), how.to_string(), Verdict::Code(code))
+            }
             // Another rank failed first and reported it; this one only followed.
             Some(death) if own && death.rank.index() != index => {
                 let first = death.rank.index();
@@ -138,9 +153,6 @@ impl Job {
             self.ranks().into_iter().filter(|rank_state| rank_state.waits_in.is_some()).collect();
         if let (true, Some(node_state)) = (own, self.server.node_state()) {
             node_state.declare_dead(culprit, &cause, clock::now_ns());
-        }
-        if self.termination.is_some() {
-            return;
         }
         let who = if own || self.server.node_state().is_some_and(|node_state| node_state.is_over()) {
             format!("rank {culprit}")
@@ -162,6 +174,20 @@ impl Job {
         let hint = if code == KILLED { self.oom_kills.hint() } else { "" };
         self.printer.say(&format!("{who} {what}{}{hint}", report(&waits)));
         self.end(verdict, Termination::after_death(Instant::now(), self.options.grace));
+    }
+
+    /// A rank is dead, and the job is ending already. If a signal ended it that the launcher has not sent, it is the
+    /// cause: another rank has noticed it and has failed and ended before the launcher saw this end.
+    fn died_before_it_was_asked(&mut self, index: usize, how: &str, code: u8) {
+        if let (Way::Processes, Some(node_state)) = (self.options.way, self.server.node_state()) {
+            node_state.declare_dead(Rank(index), how, clock::now_ns());
+        }
+        let asked = self.termination.as_ref().and_then(|termination| termination.asked);
+        let is_first = matches!(self.verdict, Some(Verdict::Code(other)) | Some(Verdict::OfProcess(_, other)) if !is_crash(other));
+        if is_crash(code) && is_first && asked.is_some_and(|(_, when)| Instant::now() < when) {
+            self.verdict = Some(Verdict::Code(code));
+            self.printer.say(&format!("{} died: {how}", self.owners(&[index])));
+        }
     }
 
     /// The owner of these processes: `rank 3`, `ranks 0-2, 5`, or, if one process has all ranks,

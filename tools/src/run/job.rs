@@ -27,6 +27,7 @@ use tasuki_core::bootstrap::rendezvous_server::{
 };
 use tasuki_core::node::node_state::RankStage;
 use tasuki_core::os::affinity;
+use tasuki_core::os::child_status::Exit;
 use tasuki_core::os::disabled_features::DisabledFeatures;
 use tasuki_core::os::process::{allow_descriptors, effective_user};
 
@@ -333,11 +334,12 @@ impl Job {
 
     /// Handles the processes that have ended.
     fn check_processes(&mut self) {
-        for index in 0..self.processes.len() {
-            if let Some(exit) = self.processes[index].look(&self.keeper, &mut self.printer) {
-                self.process_ended(index, exit);
-            }
-        }
+        let Job { processes, keeper, printer, .. } = self;
+        let look = |(index, process): (usize, &mut Process)| Some((index, process.look(keeper, printer)?));
+        let mut ended: Vec<(usize, Exit)> = processes.iter_mut().enumerate().filter_map(look).collect();
+        // Ranks that failed because another one was killed may have ended since: that one comes first.
+        ended.sort_by_key(|(_, exit)| !matches!(exit, Exit::Signal { .. }));
+        ended.into_iter().for_each(|(index, exit)| self.process_ended(index, exit));
     }
 
     /// Handles the deadlines that have passed.

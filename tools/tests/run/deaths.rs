@@ -57,3 +57,15 @@ fn by_its_helper() {
     dies(&["--helper", "rank"], "helper", 1);
     dies(&["--helper", "node"], "helper", 0);
 }
+
+/// The receiver notices the loss of a sender before the launcher does, because it fetches a message from it. The launcher
+/// names the signal all the same, and the errors name the calls.
+#[test]
+fn while_it_sends_to_one() {
+    for _ in 0..10 {
+        let ended = dies(OFF, "any_source", 1);
+        for call in ["rank 0 got the error: rank 0: recv_any(", "rank 2 got the error: rank 2: send_any("] {
+            assert!(ended.err.lines().any(|line| line.starts_with(call)), "{call}: {ended:?}");
+        }
+    }
+}

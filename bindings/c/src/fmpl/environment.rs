@@ -9,7 +9,11 @@ use crate::process_rank;
 use crate::status::Failure;
 use std::ffi::{c_int, c_void};
 use std::time::Duration;
-use tasuki::message::{check_send_buffer, set_send_buffer};
+use tasuki::message::{BUFFERED_OVERHEAD, check_send_buffer, set_send_buffer};
+
+/// Bytes of the send buffer that each message takes beside its own.
+pub const FMPL_SENDBUF_OVERHEAD: u64 = 1024;
+const _: () = assert!(FMPL_SENDBUF_OVERHEAD == BUFFERED_OVERHEAD);
 
 calls! {
     /// Joins the job. `count` is the number of slots, `mai` 0 .. `count` - 1, that each sender has for each receiver in
@@ -37,8 +41,9 @@ calls! {
         process_rank::end()
     }
 
-    /// Sets the send buffer: `size` bytes (`buf` is not used, and may be null), and the time in milliseconds after which
-    /// a send whose receive is not there copies its message into it. Less than 0: never.
+    /// Sets the send buffer: `size` bytes for all messages, each with [`FMPL_SENDBUF_OVERHEAD`] (`buf` is not used, and
+    /// may be null), and the time in milliseconds after which a send whose receive is not there copies its message into
+    /// it. Less than 0: never.
     fmpl_sendbuf_set / fmpl_sendbuf_set_(buf: at *const c_void, size: in usize, ipara: in c_int) {
         let _ = buf;
         if size > isize::MAX as usize {

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 //! Unsafe: blocks of job memory of this rank. Only this rank frees them, and only while they are not in use.
 
+use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{Cause, Error, Rank};
 use crate::os::copy;
 use crate::queue::handler_call::{BlockBytes, ReplyAddress, SEQUENCES};
@@ -23,6 +24,8 @@ const BLOCKS_AT_ONCE: u64 = 16;
 pub(super) const ARGUMENTS_MAX: u64 = 16 * 1024 * 1024;
 /// Most bytes of long blocks that are kept for later calls.
 const KEPT_MAX: u64 = 16 * 1024 * 1024;
+/// While there are more, each of so many looks of the rank for calls looks for blocks that were given back.
+const LOOKED_EVERY: u64 = 64;
 
 /// What a block is used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +42,8 @@ pub(super) enum Purpose {
 pub(super) struct BlockPool {
     rank: Rank,
     state: Mutex<PoolState>,
+    /// Number of looks for calls while there are more long blocks than may be kept, beginning with 1; 0: there are not.
+    looks_beyond_limit: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +69,10 @@ struct Block {
 unsafe impl Send for Block {}
 
 impl Block {
+    fn is_long(&self) -> bool {
+        self.bytes > BLOCK
+    }
+
     fn has_returned(&self) -> bool {
         // SAFETY: a block begins with a line, which is made of atomics; the memory is aligned to 64 KiB, was zero when
         // it was allocated, and is freed only by `PoolState::free_kept`, which removes the block.
@@ -73,7 +82,7 @@ impl Block {
 
 impl BlockPool {
     pub(super) fn new(rank: Rank) -> BlockPool {
-        BlockPool { rank, state: Mutex::default() }
+        BlockPool { rank, state: Mutex::default(), looks_beyond_limit: AtomicU64::new(0) }
     }
 
     /// Writes `bytes` into a block, for another rank to read. `None`: too many arguments are in blocks at the moment.
@@ -98,7 +107,13 @@ impl BlockPool {
         }
         let at = match found {
             Some(at) => at,
-            None => state.allocate(self.rank, needed, registry)?,
+            None => {
+                let at = state.allocate(self.rank, needed, registry)?;
+                if state.long_bytes() > KEPT_MAX {
+                    self.looks_beyond_limit.fetch_max(1, Ordering::Relaxed);
+                }
+                at
+            }
         };
         let block = &mut state.blocks[at];
         block.sequence = (block.sequence + 1) % SEQUENCES;
@@ -128,8 +143,32 @@ impl BlockPool {
         }
     }
 
-    /// Bytes of all blocks.
-    pub(super) fn bytes(&self) -> u64 {
+    /// Frees long blocks that were given back and are more than may be kept. Called whenever the rank looks for calls:
+    /// whoever has read a result wakes the rank, but does not call it.
+    #[inline]
+    pub(super) fn trim_now_and_then(&self, registry: &Registry) {
+        let looks = self.looks_beyond_limit.load(Ordering::Relaxed);
+        if looks > 0 {
+            self.looks_beyond_limit.store(looks + 1, Ordering::Relaxed); // a lost count does not matter
+            if looks.is_multiple_of(LOOKED_EVERY) {
+                self.trim(registry);
+            }
+        }
+    }
+
+    #[cold]
+    fn trim(&self, registry: &Registry) {
+        let mut state = self.state();
+        state.take_back_returned();
+        state.free_kept(0, registry);
+        if state.long_bytes() <= KEPT_MAX {
+            self.looks_beyond_limit.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes of all blocks, without those that may be freed at once.
+    pub(super) fn bytes(&self, registry: &Registry) -> u64 {
+        self.trim(registry);
         self.state().blocks.iter().map(|block| block.bytes).sum()
     }
 
@@ -183,12 +222,16 @@ impl PoolState {
         Ok(at)
     }
 
+    /// Bytes of all long blocks.
+    fn long_bytes(&self) -> u64 {
+        self.blocks.iter().filter(|block| block.is_long()).map(|block| block.bytes).sum()
+    }
+
     /// Frees long blocks that are not in use, until one of `needed` bytes is no more than may be kept.
     fn free_kept(&mut self, needed: u64, registry: &Registry) {
-        let is_long = |block: &Block| block.bytes > BLOCK;
-        let mut kept: u64 = self.blocks.iter().filter(|block| is_long(block)).map(|block| block.bytes).sum();
+        let mut kept = self.long_bytes();
         self.blocks.retain(|block| {
-            let stays = !is_long(block) || block.used_for.is_some() || kept + needed <= KEPT_MAX;
+            let stays = !block.is_long() || block.used_for.is_some() || kept + needed <= KEPT_MAX;
             if !stays {
                 kept -= block.bytes;
                 let freed = registry.free(block.offset);
@@ -224,16 +267,20 @@ mod tests {
         let mut blocks: Vec<BlockBytes> = (0..BLOCKS_AT_ONCE).map(|_| fill(100)).collect();
         blocks.sort_by_key(|block| block.address().bits());
         blocks.dedup();
-        assert_eq!((blocks.len() as u64, pool.bytes()), (BLOCKS_AT_ONCE, BLOCKS_AT_ONCE * BLOCK));
+        assert_eq!((blocks.len() as u64, pool.bytes(&registry)), (BLOCKS_AT_ONCE, BLOCKS_AT_ONCE * BLOCK));
         for _ in 0..200 {
             give_back(&pool, blocks[3]);
             let again = fill(60_000);
             assert_eq!((again.address(), again.len), (blocks[3].address(), 60_000));
             blocks[3] = again;
         }
-        assert_eq!(pool.bytes(), BLOCKS_AT_ONCE * BLOCK, "nothing more was allocated");
+        assert_eq!(pool.bytes(&registry), BLOCKS_AT_ONCE * BLOCK, "nothing more was allocated");
         fill(100);
-        assert_eq!(pool.bytes(), 2 * BLOCKS_AT_ONCE * BLOCK, "a block that is in use is not used again");
+        assert_eq!(
+            pool.bytes(&registry),
+            2 * BLOCKS_AT_ONCE * BLOCK,
+            "a block that is in use is not used again"
+        );
     }
 
     #[test]
@@ -260,8 +307,26 @@ mod tests {
         for len in (1..=64).map(|step| step * bytes.len() / 64) {
             let filled = pool.fill(Purpose::ByHandler, &bytes[..len], &registry).unwrap().unwrap();
             give_back(&pool, filled);
-            assert!(pool.bytes() <= KEPT_MAX + BLOCK * (BLOCKS_AT_ONCE + 1), "{len}: {}", pool.bytes());
-            assert!(registry.usage().local >= pool.bytes());
+            let kept = pool.state().blocks.iter().map(|block| block.bytes).sum::<u64>();
+            assert!(kept <= KEPT_MAX + BLOCK * (BLOCKS_AT_ONCE + 1), "{len}: {kept}");
+            assert!(registry.usage().local >= kept);
         }
+    }
+
+    #[test]
+    fn many_long_blocks_are_freed_when_they_were_given_back() {
+        let (pool, registry) = (BlockPool::new(Rank(0)), registry());
+        let before = registry.usage().local;
+        let bytes = vec![1; 800_000];
+        let filled: Vec<BlockBytes> = (0..100)
+            .map(|_| pool.fill(Purpose::ByHandler, &bytes, &registry).unwrap().expect("results do not wait"))
+            .collect();
+        let looks = |times: u64| (0..times).for_each(|_| pool.trim_now_and_then(&registry));
+        looks(2 * LOOKED_EVERY);
+        assert!(registry.usage().local - before >= 80_000_000, "all are in use");
+        filled.into_iter().for_each(|one| give_back(&pool, one));
+        looks(LOOKED_EVERY);
+        assert!(registry.usage().local - before <= KEPT_MAX + BLOCK, "{:?}", registry.usage());
+        assert_eq!(pool.looks_beyond_limit.load(Ordering::Relaxed), 0, "nothing is left to look for");
     }
 }

@@ -57,6 +57,7 @@ impl Worker {
     pub(in crate::engine) fn run_calls(&self) -> CallProgress {
         let mut progress = CallProgress::default();
         let Some(calls) = self.calls() else { return progress };
+        calls.block_pool.trim_now_and_then(self.registry());
         if !calls.have_arrived() && calls.has_nothing_deferred() {
             return progress;
         }

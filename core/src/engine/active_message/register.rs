@@ -63,6 +63,6 @@ impl Worker {
 
     /// Bytes of job memory that hold, or may hold, long arguments and results of handlers.
     pub fn block_bytes(&self) -> u64 {
-        self.calls().map_or(0, |calls| calls.block_pool.bytes())
+        self.calls().map_or(0, |calls| calls.block_pool.bytes(self.registry()))
     }
 }

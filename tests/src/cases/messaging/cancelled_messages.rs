@@ -5,7 +5,7 @@ use crate::exchange::effort;
 use crate::pattern::{message, number_of};
 use std::time::Duration;
 use tasuki::engine::Cause;
-use tasuki::message::set_send_buffer;
+use tasuki::message::{BUFFERED_OVERHEAD, set_send_buffer};
 use tasuki::{ErrorKind, Job, Rank, Request, Result, Slot, wait_any};
 
 /// A short message, one of one chunk, one of several chunks, one longer than a ring.
@@ -139,7 +139,7 @@ pub fn g17_cancellations_race_with_messages(job: &Job) -> Result<()> {
 /// A send that was buffered is not cancelled, and arrives. One for which the send buffer is full is.
 pub fn g17_a_buffered_send_is_not_cancelled(job: &Job) -> Result<()> {
     let world = job.world();
-    set_send_buffer(job, 1000, Some(Duration::ZERO))?;
+    set_send_buffer(job, 1000 + 2 * BUFFERED_OVERHEAD, Some(Duration::ZERO))?;
     if job.rank() == 0 {
         let mut small = world.isend(message(1, 600), Rank(1), SLOT)?;
         wait_any([&mut small])?; // the poll has buffered it

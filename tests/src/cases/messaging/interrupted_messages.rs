@@ -8,7 +8,7 @@ use crate::wait_until::stay_away;
 use std::time::Duration;
 use tasuki::collective::Split;
 use tasuki::engine::Cause;
-use tasuki::message::{recv_into, send_from, set_send_buffer};
+use tasuki::message::{BUFFERED_OVERHEAD, recv_into, send_from, set_send_buffer};
 use tasuki::{Communicator, ErrorKind, Job, Rank, Request, Result, Slot};
 
 /// G15: the memory of a receive, or of a send, is freed before the message is sent. Both sides get
@@ -97,7 +97,7 @@ pub fn g6_buffered_sends_to_a_rank_that_left(job: &Job) -> Result<()> {
         return Ok(());
     }
     let world = job.world();
-    set_send_buffer(job, 10_000, Some(Duration::ZERO))?;
+    set_send_buffer(job, 20_000, Some(Duration::ZERO))?;
     let sent = (0..5).try_for_each(|slot| world.send(&[slot as u8; 1000], Rank(1), Slot(slot)));
     let vain = set_send_buffer(job, 0, None);
     match sent {
@@ -168,10 +168,15 @@ pub fn g6_space_for_buffered_sends_comes_back(job: &Job) -> Result<()> {
     let world = job.world();
     for round in 0..3_u8 {
         if job.rank() == 0 {
-            set_send_buffer(job, 3040, Some(Duration::ZERO))?;
+            set_send_buffer(job, 3040 + 4 * BUFFERED_OVERHEAD, Some(Duration::ZERO))?;
             (0..3_u8).try_for_each(|at| world.send(&[round * 10 + at; 1000], Rank(1), Slot(1)))?;
             let full = world.send(&[9_u8; 1000], Rank(1), Slot(1));
-            refused(job, full, ErrorKind::Full, &["the send buffer only 40 of 3040 bytes free", "hint: "]);
+            refused(
+                job,
+                full,
+                ErrorKind::Full,
+                &["the send buffer has only 1064 of 7136 bytes free", "hint: "],
+            );
             job.barrier()?;
             // This rank makes no call in between. The buffered sends must still go first.
             std::thread::sleep(Duration::from_millis(5));
@@ -273,7 +278,7 @@ pub fn g5_awaited_sends_are_buffered(job: &Job) -> Result<()> {
     }
     let mut large = world.isend(pattern::bytes(2, 20_000), peer, Slot(3))?;
     job.barrier()?; // no receive is posted yet
-    refused(job, large.wait(), ErrorKind::Full, &["the message has 20000 bytes", "of 10000 bytes free"]);
+    refused(job, large.wait(), ErrorKind::Full, &["the message takes 20000 + 1024 bytes", "of 10000 bytes free"]);
     job.barrier()?;
     let mut receive = world.irecv(vec![0; 20_000], peer, Slot(3))?;
     job.barrier()?;

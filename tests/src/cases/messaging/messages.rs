@@ -7,7 +7,9 @@ use crate::pattern;
 use std::time::{Duration, Instant};
 use tasuki::collective::Split;
 use tasuki::engine::Cause;
-use tasuki::message::{check_send_buffer, recv_into, send_from, set_buffered, set_send_buffer, slots};
+use tasuki::message::{
+    BUFFERED_OVERHEAD, check_send_buffer, recv_into, send_from, set_buffered, set_send_buffer, slots,
+};
 use tasuki::{ErrorKind, Job, Member, Rank, Received, Request, Result, Slot};
 
 /// Lengths around the limits of a line, a chunk and a ring.
@@ -325,13 +327,13 @@ pub fn g3_short_sends_return(job: &Job) -> Result<()> {
 pub fn g6_the_send_buffer_is_full(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
-        set_send_buffer(job, 150, Some(Duration::ZERO))?;
+        set_send_buffer(job, 150 + 2 * BUFFERED_OVERHEAD, Some(Duration::ZERO))?;
         world.send(&[1_u8; 100], Rank(1), Slot(1))?;
         let full = world.send(&[2_u8; 100], Rank(1), Slot(2));
         let texts = [
             "slot 2 to rank 1",
-            "the message has 100 bytes",
-            "50 of 150 bytes free",
+            "the message takes 100 + 1024 bytes",
+            "1074 of 2198 bytes free",
             "hint: make the send buffer larger",
         ];
         refused(job, full, ErrorKind::Full, &texts);

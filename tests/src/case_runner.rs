@@ -1,5 +1,6 @@
 //! Runs cases and failing jobs on threads, in other processes and on the simulator.
 
+use crate::exchange::is_watched;
 use crate::failing_jobs::Failing;
 use crate::simulated_machines::{MACHINES, Machine, OFFERING};
 use crate::watchdog::Watchdog;
@@ -13,10 +14,12 @@ use tasuki::engine::Simulated;
 /// Environment variables of the library's test switches, with their values.
 pub type Switches = &'static [(&'static str, &'static str)];
 
-/// Runs a case on threads of this process, once for each number of ranks of the case.
+/// Runs a case on threads of this process, once for each number of ranks of the case; where AddressSanitizer slows
+/// everything down, with few and with many.
 pub fn on_threads(name: &str) {
     let case = the_case(name);
-    for ranks in case.counts() {
+    let counts = if is_watched() { case.few_and_many(5) } else { case.counts().collect() };
+    for ranks in counts {
         let _watched = Watchdog::over(format!("{name} on {ranks} threads"));
         if let Err(error) = tasuki::local_with(ranks, case.handlers(), case.body) {
             panic!("{name} on {ranks} threads: {error}");

@@ -71,9 +71,12 @@ fn launcher(program: &Path) -> &'static Path {
 }
 
 /// Builds with `--workspace`, like all tests of the workspace: with other features Cargo would
-/// compile everything again.
+/// compile everything again. `cargo xtask test` has built it, so that not each test asks Cargo.
 fn build(profile: &Path) {
     let Ok(cargo) = std::env::var("CARGO") else { return };
+    if std::env::var_os("TEST_PROGRAMS_BUILT").is_some() {
+        return;
+    }
     let folder = profile.parent().expect("the profile's folder lies in the target's");
     let mut command = Command::new(cargo);
     command.args(["build", "--quiet", "--offline", "--workspace", "--bin", "tasuki"]);

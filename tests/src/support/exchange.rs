@@ -41,14 +41,18 @@ pub(crate) fn is_simulated(job: &Job) -> bool {
     fabric(job) == "sim"
 }
 
+/// Returns true under AddressSanitizer.
+pub(crate) fn is_watched() -> bool {
+    std::env::var_os("ASAN_OPTIONS").is_some()
+}
+
 /// Returns how often a case should do something: `real` times on real processors, `simulated` times
 /// on the simulator, where each step costs a thread switch. Under AddressSanitizer the number is
 /// smaller, because the sanitizer sees a wrong access the first time it happens.
 pub(crate) fn effort(job: &Job, real: usize, simulated: usize) -> usize {
-    let is_watched = std::env::var_os("ASAN_OPTIONS").is_some();
     match is_simulated(job) {
         true => simulated,
-        false if is_watched => simulated.max(real / 8),
+        false if is_watched() => simulated.max(real / 8),
         false => real,
     }
 }

@@ -81,7 +81,8 @@ pub(crate) fn ranks_that_fail_program() -> &'static str {
 /// Builds another package's program, for `cargo test` builds those of its own only; its path.
 fn built(what: &[&str], place: &str) -> String {
     let profile = Path::new(TASUKI).parent().expect("the command lies in a folder");
-    if let Ok(cargo) = std::env::var("CARGO") {
+    let is_built = std::env::var_os("TEST_PROGRAMS_BUILT").is_some(); // by `cargo xtask test`
+    if let (Ok(cargo), false) = (std::env::var("CARGO"), is_built) {
         build(&cargo, profile, what);
     }
     let path = profile.join(place);

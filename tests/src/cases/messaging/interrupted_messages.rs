@@ -278,7 +278,12 @@ pub fn g5_awaited_sends_are_buffered(job: &Job) -> Result<()> {
     }
     let mut large = world.isend(pattern::bytes(2, 20_000), peer, Slot(3))?;
     job.barrier()?; // no receive is posted yet
-    refused(job, large.wait(), ErrorKind::Full, &["the message takes 20000 + 1024 bytes", "of 10000 bytes free"]);
+    refused(
+        job,
+        large.wait(),
+        ErrorKind::Full,
+        &["the message takes 20000 + 1024 bytes", "of 10000 bytes free"],
+    );
     job.barrier()?;
     let mut receive = world.irecv(vec![0; 20_000], peer, Slot(3))?;
     job.barrier()?;

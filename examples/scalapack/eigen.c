@@ -14,13 +14,15 @@
 static const int one = 1;
 static const double plus_one = 1.0, minus_one = -1.0, none = 0.0;
 
-/* The eigenvalues w, on all processes, and the eigenvectors z, which are distributed. Returns pdsyevd's info. */
-static int eigenvectors(int n, double *a, const int *desc, double *w, double *z) {
+/* The eigenvalues w, on all processes, and the eigenvectors z, which are distributed. Returns pdsyevd's info. If n is
+ * small, pdsyevd asks for less work space than pdormtr needs, to which it gives all but 4 n values. */
+static int eigenvectors(const struct grid *grid, int n, double *a, const int *desc, double *w, double *z) {
     int query = -1, iwork_size, info;
     double work_size;
     pdsyevd_("Vectors", "Lower", &n, a, &one, &one, desc, w, z, &one, &one, desc, &work_size, &query, &iwork_size,
              &query, &info, 1, 1);
-    int lwork = (int)work_size;
+    int of_pdormtr = (local_rows(grid, n) + local_columns(grid, n) + 2 * BLOCK) * BLOCK;
+    int lwork = work_size > 4 * n + of_pdormtr ? (int)work_size : 4 * n + of_pdormtr;
     double *work = zeros((size_t)lwork, sizeof *work);
     int *iwork = zeros((size_t)iwork_size, sizeof *iwork);
     pdsyevd_("Vectors", "Lower", &n, a, &one, &one, desc, w, z, &one, &one, desc, work, &lwork, iwork, &iwork_size,
@@ -46,7 +48,7 @@ int main(int argc, char **argv) {
     double *r = distributed_zeros(&grid, n, n, desc), *w = zeros((size_t)n, sizeof *w);
 
     double began = Cdwalltime00();
-    int info = eigenvectors(n, a, desc, w, z);
+    int info = eigenvectors(&grid, n, a, desc, w, z);
     double seconds = Cdwalltime00() - began;
 
     /* A Z - Z W; pdsyevd has overwritten A. */
@@ -54,7 +56,8 @@ int main(int argc, char **argv) {
     a = distribute(&grid, &matrix, desc);
     int rows = local_rows(&grid, n), columns = local_columns(&grid, n), lld = rows > 1 ? rows : 1;
     for (int j = 0; j < columns; j++) {
-        for (int i = 0; i < rows; i++) r[i + (size_t)j * lld] = z[i + (size_t)j * lld] * w[global_column(&grid, j) - 1];
+        double *r_j = r + (size_t)j * (size_t)lld, *z_j = z + (size_t)j * (size_t)lld;
+        for (int i = 0; i < rows; i++) r_j[i] = z_j[i] * w[global_column(&grid, j) - 1];
     }
     pdsymm_("Left", "Lower", &n, &n, &plus_one, a, &one, &one, desc, z, &one, &one, desc, &minus_one, r, &one, &one,
             desc);
@@ -68,7 +71,8 @@ int main(int argc, char **argv) {
     int right = info == 0 && residual < 10 && orthogonality < 10; /* not if one is a NaN */
     if (grid.myrow == 0 && grid.mycol == 0) {
         if (info != 0) printf("pdsyevd: info %d\n", info);
-        printf("n %d on %d x %d: %.3f s, eigenvalues %.4f to %.4f, residual %.1e, orthogonality %.1e (below 10 is right)\n",
+        printf("n %d on %d x %d: %.4f s, eigenvalues %.4f to %.4f, residual %.1e, orthogonality %.1e"
+               " (below 10 is right)\n",
                n, grid.nprow, grid.npcol, seconds, w[0], w[n - 1], residual, orthogonality);
     }
     free(a);

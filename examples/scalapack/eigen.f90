@@ -44,22 +44,24 @@ program eigen
   right = info == 0 .and. residual < 10 .and. orthogonality < 10 ! not if one is a NaN
   if (g%myrow == 0 .and. g%mycol == 0) then
     if (info /= 0) print "(a,i0)", "pdsyevd: info ", info
-    print "(a,i0,a,i0,a,i0,a,f0.3,a,f0.4,a,f0.4,a,es7.1,a,es7.1,a)", "n ", n, " on ", g%nprow, " x ", g%npcol, &
-      ": ", seconds, " s, eigenvalues ", w(1), " to ", w(n), ", residual ", residual, ", orthogonality ", &
+    print "(a,i0,a,i0,a,i0,7a,es7.1,a,es7.1,a)", "n ", n, " on ", g%nprow, " x ", g%npcol, ": ", decimal(seconds), &
+      " s, eigenvalues ", decimal(w(1)), " to ", decimal(w(n)), ", residual ", residual, ", orthogonality ", &
       orthogonality, " (below 10 is right)"
   end if
   call finish(g, right)
 
 contains
 
-  ! The eigenvalues w, on all processes, and the eigenvectors z, which are distributed.
+  ! The eigenvalues w, on all processes, and the eigenvectors z, which are distributed. If n is small, pdsyevd asks for
+  ! less work space than pdormtr needs, to which it gives all but 4 n values.
   subroutine eigenvectors()
     real(dp), allocatable :: work(:)
     integer, allocatable :: iwork(:)
     real(dp) :: lwork(1)
-    integer :: liwork(1)
+    integer :: liwork(1), of_pdormtr
     call pdsyevd("Vectors", "Lower", n, a, 1, 1, desc, w, z, 1, 1, desc, lwork, -1, liwork, -1, info)
-    allocate (work(int(lwork(1))), iwork(liwork(1)))
+    of_pdormtr = (local_rows(g, n) + local_columns(g, n) + 2 * block) * block
+    allocate (work(max(int(lwork(1)), 4 * n + of_pdormtr)), iwork(liwork(1)))
     call pdsyevd("Vectors", "Lower", n, a, 1, 1, desc, w, z, 1, 1, desc, work, size(work), iwork, size(iwork), info)
   end subroutine eigenvectors
 

@@ -53,8 +53,9 @@ static const char *read_from(FILE *file, struct entries *matrix) {
         return "its first line is not that of a Matrix Market file";
     int coordinate = strcmp(format, "coordinate") == 0;
     matrix->symmetric = strcmp(symmetry, "symmetric") == 0;
-    if ((!coordinate && strcmp(format, "array") != 0) || (strcmp(field, "real") != 0 && strcmp(field, "integer") != 0) ||
-        (!matrix->symmetric && strcmp(symmetry, "general") != 0))
+    int array = strcmp(format, "array") == 0, general = strcmp(symmetry, "general") == 0;
+    int real = strcmp(field, "real") == 0 || strcmp(field, "integer") == 0;
+    if (!(coordinate || array) || !real || !(matrix->symmetric || general))
         return "only real matrices, general or symmetric, can be read";
 
     long rows = 0, columns = 0, stored = 0;

@@ -27,7 +27,8 @@ contains
     character(*), intent(out) :: why
     integer :: unit, status
 
-    open (newunit=unit, file=path, status="old", action="read", iostat=status, iomsg=why)
+    why = "it cannot be opened"
+    open (newunit=unit, file=path, status="old", action="read", iostat=status)
     if (status /= 0) return
     why = ""
     call read_from(unit, matrix, why)

@@ -66,7 +66,8 @@ int main(int argc, char **argv) {
     int right = info == 0 && of_x < 10; /* not if it is a NaN */
     if (grid.myrow == 0 && grid.mycol == 0) {
         if (info != 0) printf("pdgesv: info %d\n", info);
-        printf("n %d on %d x %d: %.3f s, residual %.1e (below 10 is right)\n", n, grid.nprow, grid.npcol, seconds, of_x);
+        printf("n %d on %d x %d: %.4f s, residual %.1e (below 10 is right)\n", n, grid.nprow, grid.npcol, seconds,
+               of_x);
     }
     free(a);
     free(b);

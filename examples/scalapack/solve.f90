@@ -36,7 +36,7 @@ program solve
   right = info == 0 .and. of_x < 10 ! not if it is a NaN
   if (g%myrow == 0 .and. g%mycol == 0) then
     if (info /= 0) print "(a,i0)", "pdgesv: info ", info
-    print "(a,i0,a,i0,a,i0,a,f0.3,a,es7.1,a)", "n ", n, " on ", g%nprow, " x ", g%npcol, ": ", seconds, &
+    print "(a,i0,a,i0,a,i0,3a,es7.1,a)", "n ", n, " on ", g%nprow, " x ", g%npcol, ": ", decimal(seconds), &
       " s, residual ", of_x, " (below 10 is right)"
   end if
   call finish(g, right)

@@ -15,11 +15,11 @@ _Noreturn void wrong(const char *text) {
     exit(2);
 }
 
-/* A number of the arguments, small enough that its square is an int. */
+/* A number of the arguments, small enough that five times its square is an int. */
 static int number_of(const char *text) {
     char *rest = "";
     long number = text == NULL ? 0 : strtol(text, &rest, 10);
-    if (number < 1 || number > 46340 || *rest != '\0') wrong("N, P and Q are numbers from 1 to 46340");
+    if (number < 1 || number > 20000 || *rest != '\0') wrong("N, P and Q are numbers from 1 to 20000");
     return (int)number;
 }
 
@@ -38,7 +38,7 @@ void start(int argc, char **argv, int generate, struct options *options, struct 
             generated = 1;
         } else if (strcmp(argv[at], "--grid") == 0) {
             nprow = number_of(argv[++at]);
-            npcol = number_of(argv[at] == NULL ? NULL : argv[++at]);
+            npcol = number_of(argv[++at]);
         } else if (argv[at][0] == '-' || options->file != NULL) {
             wrong("there is an argument too many, or an unknown option");
         } else {
@@ -58,6 +58,7 @@ void start(int argc, char **argv, int generate, struct options *options, struct 
 }
 
 int end(const struct grid *grid, int right) {
+    fflush(stdout); /* a process that ends with 1 ends the others, too */
     Cblacs_gridexit(grid->context);
     Cblacs_exit(0);
     return right ? 0 : 1;

@@ -6,7 +6,7 @@ module start
   implicit none
   private
   public :: options, grid, begin, wrong, finish, load, distributed_zeros, distribute, local_rows, local_columns
-  public :: global_row, global_column
+  public :: global_row, global_column, decimal
 
   integer, parameter, public :: block = 32 ! rows and columns of a block of a distributed matrix
   integer, parameter, public :: dlen = 9   ! the length of a descriptor
@@ -78,7 +78,7 @@ contains
     if (length > 0) call get_command_argument(at, text)
   end function argument
 
-  ! A number of the arguments, small enough that its square is an integer.
+  ! A number of the arguments, small enough that five times its square is an integer.
   integer function number_of(at) result(number)
     integer, intent(in) :: at
     character(:), allocatable :: text
@@ -86,7 +86,7 @@ contains
     text = argument(at) ! empty if there is none
     number = 0
     read (text, "(i20)", iostat=status) number
-    if (status /= 0 .or. number < 1 .or. number > 46340) call wrong("N, P and Q are numbers from 1 to 46340")
+    if (status /= 0 .or. number < 1 .or. number > 20000) call wrong("N, P and Q are numbers from 1 to 20000")
   end function number_of
 
   ! Ends all processes with the code of wrong arguments. All call it; the first one prints the text.
@@ -96,14 +96,17 @@ contains
     integer :: number, ranks
     call blacs_pinfo(number, ranks)
     if (number == 0) write (error_unit, "(a/a)") text, "usage: PROGRAM [FILE | --generate N] [--grid P Q]"
+    flush (error_unit)
     call blacs_exit(0)
     stop 2, quiet=.true.
   end subroutine wrong
 
   ! Leaves the grid and the job, and ends with the exit code of the program.
   subroutine finish(g, right)
+    use, intrinsic :: iso_fortran_env, only: output_unit
     type(grid), intent(in) :: g
     logical, intent(in) :: right
+    flush (output_unit) ! a process that ends with 1 ends the others, too
     call blacs_gridexit(g%context)
     call blacs_exit(0)
     if (.not. right) stop 1, quiet=.true.
@@ -200,5 +203,14 @@ contains
     integer, intent(in) :: local
     global_column = indxl2g(local, block, g%mycol, 0, g%npcol)
   end function global_column
+
+  ! The value with four digits behind the point, and no blanks before.
+  function decimal(value) result(text)
+    real(dp), intent(in) :: value
+    character(:), allocatable :: text
+    character(30) :: padded
+    write (padded, "(f30.4)") value
+    text = trim(adjustl(padded))
+  end function decimal
 
 end module start

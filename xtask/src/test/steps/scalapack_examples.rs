@@ -1,5 +1,5 @@
-//! The examples of ScaLAPACK, compiled as their readers do: with `tasuki run --blacs`, which replaces the BLACS of MPI in
-//! Debian's library, and linked with Tasuki's BLACS.
+//! The examples of ScaLAPACK, compiled as their readers do: for `tasuki run --blacs`, which replaces the BLACS of MPI
+//! in Debian's library, and linked with Tasuki's BLACS.
 
 use super::c_programs::Bindings;
 use crate::test::shell::{Run, Shell};

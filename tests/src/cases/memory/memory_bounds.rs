@@ -63,7 +63,11 @@ fn early_messages(job: &Job, peers: usize) -> Result<()> {
     assert_eq!(before, 0, "messages of earlier steps were received");
     (1..=peers).try_for_each(|peer| job.world().send(&[7_u8; EARLY], Rank(peer), EARLY_SLOT))?;
     let taken = job.memory().send_buffer;
-    assert_eq!(taken, peers as u64 * (EARLY as u64 + BUFFERED_OVERHEAD), "{peers} messages that nobody has asked for");
+    assert_eq!(
+        taken,
+        peers as u64 * (EARLY as u64 + BUFFERED_OVERHEAD),
+        "{peers} messages that nobody has asked for"
+    );
     (1..=peers).try_for_each(|peer| job.world().send(&[1_u64], Rank(peer), SHORT_SLOT))
 }
 

@@ -12,7 +12,7 @@ use crate::status::{Failure, last_text};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io::Write;
 use std::sync::{PoisonError, RwLock};
-use tasuki::{Array, Job, Rank};
+use tasuki::{Array, Handlers, Job, Rank};
 
 /// Bytes of starter memory, as in `acp.h`.
 const STARTER_BYTES: usize = 65_536;
@@ -61,7 +61,7 @@ calls! {
     /// Joins the job.
     acp_init(argc: *mut c_int, argv: *mut c_void) -> c_int, -1; {
         let _ = (argc, argv);
-        STATE.begin(|job| {
+        STATE.begin(Handlers::new(), |job| {
             let state = State::new(job)?;
             job.barrier()?;
             Ok(state)

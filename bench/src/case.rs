@@ -153,7 +153,7 @@ const OVERLAP: Case = Case {
 };
 
 /// All cases, in the order in which they are measured.
-pub(crate) static CASES: [Case; 46] = [
+pub(crate) static CASES: [Case; 47] = [
     Case {
         name: "limit",
         text: "What bare loops reach: hand-over, remote load and add, memcpy by one and by two",
@@ -614,6 +614,32 @@ pub(crate) static CASES: [Case; 46] = [
         ..JOBS
     },
     Case {
+        name: "blacs",
+        text: "BLACS and ScaLAPACK of Debian, on Tasuki and on Open MPI (--ranks, --sizes)",
+        ranks: &[2, 4, 8],
+        long_ranks: &[2, 4, 8],
+        operations: &[
+            operation("contiguous", &[8, 64 * K, M, 16 * M], &[8, 64 * K, M, 16 * M]),
+            operation("submatrix", BLOCKS, BLOCKS),
+            operation("trapezoid", BLOCKS, BLOCKS),
+            operation("bcast", SUMS, SUMS),
+            operation("sum", SUMS, SUMS),
+            operation("grids", &[0], &[0]),
+            operation("n2000", &[0], &[0]),
+            operation("n4000", &[0], &[0]),
+        ],
+        seconds: 120.0,
+        bars: &[
+            (Mpi, AtMost(0.4), |variant, bytes, _| variant == "contiguous" && bytes == 8),
+            (Mpi, AtMost(0.67), |variant, _, _| ["submatrix", "trapezoid"].contains(&variant)),
+            (Mpi, AtMost(0.6), |variant, _, _| ["bcast", "sum"].contains(&variant)),
+            (Mpi, AtMost(0.2), |variant, _, _| variant == "grids"),
+            (Mpi, AtMost(0.95), |variant, _, ranks| variant.starts_with('n') && ranks == 2),
+            (Mpi, AtMost(0.8), |variant, _, ranks| variant.starts_with('n') && ranks == 4),
+        ],
+        ..JOBS
+    },
+    Case {
         name: "death",
         text: "From SIGKILL of a rank, or the launcher, until the last process is gone (--ranks)",
         seconds: 3.0,
@@ -666,7 +692,7 @@ impl Case {
 
     /// Returns true if `--against` applies to the case, even if other libraries have no such operation.
     pub(crate) fn is_shown_beside(&self) -> bool {
-        !self.peers.is_empty() || self.played == Played::Two("commands")
+        !self.peers.is_empty() || self.played == Played::Two("commands") || self.name == "blacs"
     }
 
     /// Returns the name that the programs of other libraries use for a variant.

@@ -176,7 +176,7 @@ fn check(args: &Args, wanted: &Wanted) -> anyhow::Result<()> {
     } else if !wanted.sizes.is_empty() && !any(&Case::has_sizes) {
         "--sizes has a meaning for bandwidths, limit and collective cases only".into()
     } else if !wanted.peers.is_empty() && !any(&Case::is_shown_beside) {
-        "--against has a meaning for messages, their bandwidths, handlers, commands and collective cases only"
+        "--against has a meaning for messages, their bandwidths, handlers, commands, blacs and collective cases only"
             .into()
     } else if let Some(plot) = plot.filter(|plot| !is_svg(plot)) {
         format!("--plot {}: plots are SVG, name the file so", plot.display())

@@ -170,7 +170,9 @@ impl Context {
         loop {
             match self.finish(operation, of_call.or_earlier(buffers_at), call) {
                 Err(timeout) if timeout.is_timeout() => {
-                    if !operation.is_unmatched_send(&self.worker) {
+                    // No thread steps it now. If one did until now, its look may be older than this call.
+                    self.progress.step(&self.worker, operation);
+                    if operation.is_over() || !operation.is_unmatched_send(&self.worker) {
                         return self.finish(operation, Deadline::NEVER, call);
                     }
                     if buffers_at.until_ns() >= of_call.until_ns() {

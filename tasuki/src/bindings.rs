@@ -1,20 +1,42 @@
 //! What the bindings to C and Fortran need beyond the public interface.
 
+use crate::message::{ChannelReceiver, ChannelSender};
 use crate::nicam::{self, RemoteFlag};
 use crate::onesided::{GlobalAddress, Handle, RemoteSignal};
 use crate::start::run_from_environment;
 use crate::{Array, Communicator, GlobalPtr, Handlers, Job, Pod, Result};
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 pub use tasuki_core::base::ValueKind;
-pub use tasuki_core::engine::{BufferView, RevocableBuffer, StrideLayout, StridedView};
+pub use tasuki_core::engine::{AwaitedCondition, BufferView, RevocableBuffer, StrideLayout, StridedView};
 pub use tasuki_core::os::process::{at_exit, end_process};
 pub use tasuki_core::queue::reduction::{Operator, ReduceOperation};
 pub use tasuki_message::{Context, MessageBuffer, PendingRecv, PendingSend, TypedSlot};
 
-/// Runs `app` like [`main`](crate::main()), and returns its error, which may be printed already.
-pub fn run(app: impl Fn(&Job) -> Result<()> + Sync) -> Result<()> {
-    run_from_environment(&Handlers::new(), app)
+/// Runs `app` like [`main_with`](crate::main_with), and returns its error, which may be printed already.
+pub fn run(handlers: &Handlers, app: impl Fn(&Job) -> Result<()> + Sync) -> Result<()> {
+    run_from_environment(handlers, app)
+}
+
+/// Returns `Ready` if a [`reserve`](ChannelSender::reserve) does not wait. Otherwise `waker` is woken then, as long as
+/// `awaited` is kept.
+pub fn poll_channel_to<T: Pod>(
+    to: &mut ChannelSender<T>,
+    awaited: &mut AwaitedCondition,
+    waker: &Waker,
+) -> Poll<()> {
+    to.poll_room(awaited, waker)
+}
+
+/// Returns `Ready` if a [`peek`](ChannelReceiver::peek) does not wait. Otherwise `waker` is woken then, as long as
+/// `awaited` is kept.
+pub fn poll_channel_from<T: Pod, S>(
+    from: &mut ChannelReceiver<T, S>,
+    awaited: &mut AwaitedCondition,
+    waker: &Waker,
+) -> Poll<()> {
+    from.poll_element(awaited, waker)
 }
 
 /// The message context of a communicator.

@@ -174,6 +174,7 @@ macro_rules! each_case {
             Everywhere "G3" 2..=2 messages::g3_sends_in_time_are_not_buffered;
             Everywhere "G4" 2..=2 messages::g4_sends_of_job_memory_are_buffered;
             Everywhere "G5" 2..=2 messages::g5_every_call_makes_progress_with_buffered_sends;
+            Everywhere "G6" 1..=3 messages::g6_empty_messages_fill_the_send_buffer;
             Everywhere "G6" 2..=2 messages::g6_the_send_buffer_is_full;
             Processes "G3" 2..=2 messages::g3_short_sends_return;
             Everywhere "G7" 2..=2 messages::g7_any_slot_beside_a_slot;

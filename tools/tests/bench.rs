@@ -24,7 +24,7 @@ fn the_list_names_every_case_in_100_columns() {
                incast flood get atomic post chain handler handler_idle bandwidth_put \
                bandwidth_job bandwidth_own bandwidth_stream shared_copy barrier bcast reduce allreduce gather \
                allgather alltoall scatter reduce_scatter nonblocking persistent single_driver fuzzy \
-               fuzzy_hidden queue_contention overlap_copy thirdparty overlap_coll startup idle death footprint";
+               fuzzy_hidden queue_contention overlap_copy thirdparty overlap_coll startup idle blacs death footprint";
     assert_eq!(names.join(" "), all);
     assert!(ended.out.lines().all(|line| line.len() <= 100));
 }

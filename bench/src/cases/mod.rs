@@ -11,9 +11,11 @@
 //! fuzzy_barrier  fuzzy, fuzzy_hidden
 //! overlap        work beside copies and plans
 //! whole_jobs     startup, idle, death: the bench itself starts the jobs
+//! blacs          BLACS and ScaLAPACK: the bench starts the jobs of a program that knows neither Tasuki nor an MPI
 //! memory         bytes of a rank, of its messages and of its plans, compared with the formulas
 //! ```
 
+pub(crate) mod blacs;
 pub(crate) mod block_memory;
 pub(crate) mod blocks;
 pub(crate) mod collective_data;

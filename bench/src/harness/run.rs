@@ -9,7 +9,7 @@ use super::rank_server::{Group, Plan, Reply};
 use super::repetition::{Level, Repetition, Series, Summary};
 use super::schedule_of_run::{Stage, Wanted, stages};
 use crate::case::{Case, Limit, Played, spread};
-use crate::cases::{State, memory, whole_jobs};
+use crate::cases::{State, blacs, memory, whole_jobs};
 use crate::limit::{Copies, SharedFile};
 use crate::machine::{Machine, Others};
 use crate::peers::{Opponents, too_bad, version};
@@ -221,7 +221,15 @@ impl<'m> Run<'m> {
         entries.extend(
             invited.into_iter().map(|(number, key, ranks)| entry(key, ranks, Player::Opponent(number))),
         );
-        for case in group.cases.iter().filter(|case| case.played == Played::Jobs && case.job.is_none()) {
+        for &case in group.cases.iter().filter(|case| case.played == Played::Jobs && case.job.is_none()) {
+            if case.name == "blacs" {
+                let (ranks, sizes) = (stage.ranks_of_jobs, |operation| self.wanted.sizes_of(operation));
+                let figures = blacs::figures(case, ranks, &sizes, &self.wanted.peers, self.opponents.home())?;
+                entries.extend(
+                    figures.into_iter().map(|(key, repeat)| entry(key, ranks, Player::Bench(repeat))),
+                );
+                continue;
+            }
             let watched = if self.wanted.is_long { LONG_IDLE } else { IDLE };
             for (variant, repeat) in whole_jobs::figures(case.name, stage.ranks_of_jobs, watched) {
                 entries.push(entry(Key::ours(case, variant, 0), stage.ranks_of_jobs, Player::Bench(repeat)));

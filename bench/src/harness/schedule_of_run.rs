@@ -46,6 +46,7 @@ impl Wanted {
             _ => NEEDED,
         };
         let seconds = match played {
+            Played::Jobs if group.cases[0].name == "blacs" => 240,
             Played::Jobs => 60,
             _ if !self.peers.is_empty() => 20,
             _ if self.is_long => 6,

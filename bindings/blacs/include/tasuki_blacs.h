@@ -31,7 +31,7 @@ void Cblacs_gridmap(int *ctxt, const int *usermap, int ldup, int nprow, int npco
 /* All are -1 for a number that is no context. */
 void Cblacs_gridinfo(int ctxt, int *nprow, int *npcol, int *myrow, int *mycol);
 void Cblacs_gridexit(int ctxt);
-/* Leaves the job, unless notdone is not 0. */
+/* Leaves the job when all processes have come, unless notdone is not 0. */
 void Cblacs_exit(int notdone);
 void Cblacs_abort(int ctxt, int errornum);
 void Cblacs_freebuff(int ctxt, int wait);

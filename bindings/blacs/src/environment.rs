@@ -89,14 +89,19 @@ pub(crate) fn set(context: c_int, what: c_int, value: c_int) {
     }
 }
 
-/// `blacs_exit`: leaves all grids and, unless the program goes on by itself, the job.
+/// `blacs_exit`: leaves all grids and, unless the program goes on by itself, the job. Processes leave the job when all
+/// have come, as after `MPI_Finalize`: the first that ends with a code other than 0 takes the others with it, which may
+/// still have to print why.
 pub(crate) fn exit(goes_on: bool) {
     let library = library();
     for grid in GRIDS.remove_all(&LAST) {
         let _ = crate::creation::leave(library, &grid); // fails only if the job is over
     }
-    if !goes_on && let Err(failure) = process_rank::end() {
-        warn(-1, failure);
+    if !goes_on {
+        let _ = library.job.barrier(); // fails if a process has left, for which there is no use in waiting
+        if let Err(failure) = process_rank::end() {
+            warn(-1, failure);
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 /* Grids, messages and combines of BLACS on any number of processes. Ends with a line if all is right. */
+#define _POSIX_C_SOURCE 199309L /* nanosleep */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tasuki_blacs.h>
+#include <time.h>
 
 static int me, all;
 
@@ -198,7 +200,13 @@ int main(void) {
         Cblacs_gridexit(other);
         Cblacs_gridexit(context);
     }
+    /* No process leaves before the last one comes. */
+    double began = Cdwalltime00();
+    int everybody = grid_of("r", 1, all);
+    Cblacs_barrier(everybody, "A");
+    if (me == all - 1) nanosleep(&(struct timespec){.tv_nsec = 50 * 1000 * 1000}, NULL);
     Cblacs_exit(0);
+    CHECK(Cdwalltime00() - began >= 0.05);
     printf("process %d of %d is right\n", me, all);
     return 0;
 }

@@ -4,7 +4,7 @@ use crate::process_rank;
 use crate::status::Failure;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tasuki::Job;
+use tasuki::{Handlers, Job};
 
 /// The state of an interface. It lives as long as the process.
 pub(crate) struct InterfaceState<T> {
@@ -33,8 +33,12 @@ impl<T> InterfaceState<T> {
         Failure::not_running(format!("{} was not called, or {} was", self.init, self.finalize))
     }
 
-    /// Starts the rank and makes the state.
-    pub(crate) fn begin(&self, make: impl FnOnce(&'static Job) -> Result<T, Failure>) -> Result<(), Failure> {
+    /// Starts the rank, with these handlers if no other interface has started it, and makes the state.
+    pub(crate) fn begin(
+        &self,
+        handlers: Handlers,
+        make: impl FnOnce(&'static Job) -> Result<T, Failure>,
+    ) -> Result<(), Failure> {
         if self.is_running.load(Ordering::Acquire) {
             return Err(Failure::misuse("it was called before"));
         }
@@ -42,7 +46,7 @@ impl<T> InterfaceState<T> {
             let text = format!("{} was called: a process cannot be a rank again", self.finalize);
             return Err(Failure::not_running(text));
         }
-        match make(process_rank::start()?) {
+        match make(process_rank::start_with(handlers)?) {
             Ok(state) => {
                 let _ = self.state.set(state); // a rank begins once
                 self.is_running.store(true, Ordering::Release);

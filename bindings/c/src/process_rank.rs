@@ -1,7 +1,7 @@
 //! The rank that this process is: started by the first interface that is initialised, ended by the last that is
 //! finalised, or when the process ends.
 //!
-//! A thread of the library runs [`tasuki::main`], whose program is to wait for that end. So joining, leaving, and the
+//! A thread of the library runs [`tasuki::main_with`], whose program is to wait for that end. So joining, leaving, and the
 //! report of a failure are those of every Tasuki program. The threads of the C program make their calls on a handle of
 //! the job; any thread of a rank may make any call.
 
@@ -9,7 +9,7 @@ use crate::status::Failure;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use tasuki::{Error, Job};
+use tasuki::{Error, Handlers, Job};
 
 /// How a rank's program ends.
 type End = Result<(), Error>;
@@ -39,6 +39,12 @@ pub fn job() -> Option<&'static Job> {
 
 /// Starts the rank unless it runs. Each success needs an [`end`].
 pub fn start() -> Result<&'static Job, Failure> {
+    start_with(Handlers::new())
+}
+
+/// Starts the rank with handlers unless it runs: a rank that runs keeps those that it was started with. Each success
+/// needs an [`end`].
+pub fn start_with(handlers: Handlers) -> Result<&'static Job, Failure> {
     let mut running = running();
     if let (Some(running), Some(job)) = (&mut *running, job()) {
         running.users += 1;
@@ -62,7 +68,7 @@ pub fn start() -> Result<&'static Job, Failure> {
         end.recv().unwrap_or(Ok(()))
     };
     let name = std::thread::Builder::new().name("tasuki-rank".into());
-    let thread = name.spawn(move || tasuki::bindings::run(program));
+    let thread = name.spawn(move || tasuki::bindings::run(&handlers, program));
     let thread = thread.map_err(|error| Error::program(format!("no thread could be started: {error}")))?;
     let Ok(joined) = from_thread.recv() else {
         return Err(match thread.join() {

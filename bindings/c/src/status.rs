@@ -66,6 +66,16 @@ impl Failure {
         Failure { code: ERR_FULL, text: text.into() }
     }
 
+    /// Too little memory.
+    pub fn no_memory(text: impl Into<String>) -> Failure {
+        Failure { code: ERR_NO_MEMORY, text: text.into() }
+    }
+
+    /// Ranks that made different calls.
+    pub fn disagreement(text: impl Into<String>) -> Failure {
+        Failure { code: ERR_DISAGREEMENT, text: text.into() }
+    }
+
     /// A call before the library is initialised, or after it was finalised.
     pub fn not_running(text: impl Into<String>) -> Failure {
         Failure { code: ERR_INIT, text: text.into() }

@@ -5,6 +5,16 @@ use std::time::Duration;
 
 /// Bytes that each message in the [send buffer](set_send_buffer) takes beside its own. MPI calls it
 /// `MPI_BSEND_OVERHEAD`.
+///
+/// ```
+/// use std::time::Duration;
+/// use tasuki::message::{BUFFERED_OVERHEAD, set_send_buffer};
+/// tasuki::local(2, |job| {
+///     let rows = 100 * (BUFFERED_OVERHEAD + 800); // room for 100 messages of 100 values
+///     set_send_buffer(job, rows, Some(Duration::ZERO))
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub const BUFFERED_OVERHEAD: u64 = tasuki_message::BUFFERED_OVERHEAD;
 
 /// Sets how sends are buffered (FMPL: spool). A send whose receive is not posted within `after` copies its message

@@ -348,6 +348,11 @@ impl<T: Pod> ChannelSender<T> {
         ChannelReady { end: End::Sender(&mut self.core), awaited: AwaitedCondition::default() }
     }
 
+    /// Like a poll of [`ready`](ChannelSender::ready), whose caller keeps what is awaited.
+    pub(crate) fn poll_room(&mut self, awaited: &mut AwaitedCondition, waker: &task::Waker) -> Poll<()> {
+        self.core.poll_room(awaited, waker)
+    }
+
     #[inline(always)]
     fn places(&mut self, n: usize) -> Result<&mut [T]> {
         if let Place::Unknown = self.place {
@@ -623,6 +628,11 @@ impl<T: Pod, S> ChannelReceiver<T, S> {
     /// ```
     pub fn ready(&mut self) -> ChannelReady<'_> {
         ChannelReady { end: End::Receiver(&mut self.core), awaited: AwaitedCondition::default() }
+    }
+
+    /// Like a poll of [`ready`](ChannelReceiver::ready), whose caller keeps what is awaited.
+    pub(crate) fn poll_element(&mut self, awaited: &mut AwaitedCondition, waker: &task::Waker) -> Poll<()> {
+        self.core.poll_element(awaited, waker)
     }
 
     #[inline(always)]

@@ -58,8 +58,8 @@ fn by_its_helper() {
     dies(&["--helper", "node"], "helper", 0);
 }
 
-/// The receiver notices the loss of a sender before the launcher does, because it fetches a message from it. The launcher
-/// names the signal all the same, and the errors name the calls.
+/// The receiver notices the loss of a sender before the launcher does, because it fetches a message from
+/// it. The launcher names the signal all the same, and the errors name the calls.
 #[test]
 fn while_it_sends_to_one() {
     for _ in 0..10 {

@@ -10,6 +10,9 @@ use std::process::Command;
 /// The file that shows that UCX can be compiled against.
 const UCX_HEADER: &str = "/usr/include/ucp/api/ucp.h";
 const UCX_PACKAGES: [&str; 2] = ["libucx-dev", "ucx-utils"];
+/// The library with ScaLAPACK and its BLACS. Programs need no header of it.
+const SCALAPACK: &str = "/usr/lib/x86_64-linux-gnu/libscalapack-openmpi.so.2.2";
+const BLACS_PACKAGES: [&str; 3] = ["libscalapack-openmpi2.2", "libopenblas0", "openmpi-bin"];
 
 const PIP_WAY_OUT: &str =
     "pip needs the network, or a mirror named by PIP_INDEX_URL; the wheels are for Linux on x86_64";
@@ -82,6 +85,20 @@ fn wheel_of(folder: &str) -> Option<String> {
     Some(format!("{name} {version}"))
 }
 
+/// Returns true if a program can be linked with ScaLAPACK and started by Open MPI.
+pub(super) fn has_blacs() -> bool {
+    Path::new(SCALAPACK).exists() && answers(Path::new("mpirun"))
+}
+
+/// Makes sure that ScaLAPACK is installed. Returns its name.
+pub(super) fn blacs(place: &Place) -> Result<String> {
+    if !has_blacs() {
+        install(place.peer, &BLACS_PACKAGES, "ScaLAPACK over Open MPI")?;
+    }
+    ensure!(has_blacs(), "the packages are there, but {SCALAPACK} or mpirun is not");
+    Ok("ScaLAPACK 2.2, Open MPI 4 of Debian".into())
+}
+
 /// Returns true if UCX can be compiled against.
 pub(super) fn has_ucx() -> bool {
     Path::new(UCX_HEADER).exists()
@@ -90,7 +107,7 @@ pub(super) fn has_ucx() -> bool {
 /// Makes sure that UCX is installed. Returns its version.
 pub(super) fn ucx(place: &Place) -> Result<String> {
     if !has_ucx() {
-        install_ucx(place.peer)?;
+        install(place.peer, &UCX_PACKAGES, "UCX with its headers")?;
     }
     ensure!(has_ucx(), "the packages are there, but {UCX_HEADER} is not");
     let said = Command::new("ucx_info").arg("-v").output();
@@ -98,15 +115,15 @@ pub(super) fn ucx(place: &Place) -> Result<String> {
     Ok(format!("ucx {}", version.as_deref().unwrap_or("of unknown version")))
 }
 
-fn install_ucx(peer: Peer) -> Result<()> {
-    let packages = UCX_PACKAGES.join(" ");
+fn install(peer: Peer, all: &[&str], what: &str) -> Result<()> {
+    let packages = all.join(" ");
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     if !is_root || !answers(Path::new("apt-get")) {
-        bail!("as root: apt-get install -y {packages} (elsewhere than on Debian: UCX with its headers)");
+        bail!("as root: apt-get install -y {packages} (elsewhere than on Debian: {what})");
     }
     say(peer, &format!("installing {packages} with apt-get"));
     let mut apt = Command::new("apt-get");
-    apt.args(["install", "-y", "-q", "--no-install-recommends"]).args(UCX_PACKAGES);
+    apt.args(["install", "-y", "-q", "--no-install-recommends"]).args(all);
     run_shown(apt.env("DEBIAN_FRONTEND", "noninteractive"), "try apt-get update first")
 }
 

@@ -43,6 +43,8 @@ enum Peer {
     Intel,
     /// UCX, from the distribution.
     Ucx,
+    /// ScaLAPACK with its BLACS over Open MPI, from the distribution.
+    Blacs,
 }
 
 impl Peer {
@@ -52,6 +54,7 @@ impl Peer {
             Peer::Openmpi => "openmpi",
             Peer::Intel => "intel",
             Peer::Ucx => "ucx",
+            Peer::Blacs => "blacs",
         }
     }
 
@@ -62,7 +65,7 @@ impl Peer {
             Peer::Mpich => Some("mpich==5.*"),
             Peer::Openmpi => Some("openmpi==5.*"),
             Peer::Intel => Some("impi-devel==2021.*"),
-            Peer::Ucx => None,
+            Peer::Ucx | Peer::Blacs => None,
         }
     }
 }
@@ -127,6 +130,7 @@ impl Place {
         if stamp.wanted != wanted || !self.is_installed() {
             let library = match self.peer.wheel() {
                 Some(wheel) => install::wheel(self, wheel)?,
+                None if self.peer == Peer::Blacs => install::blacs(self)?,
                 None => install::ucx(self)?,
             };
             stamp = Stamp { wanted: wanted.to_owned(), library, program: String::new() };
@@ -138,6 +142,7 @@ impl Place {
     fn is_installed(&self) -> bool {
         match self.peer.wheel() {
             Some(_) => self.mpicc().exists(),
+            None if self.peer == Peer::Blacs => install::has_blacs(),
             None => install::has_ucx(),
         }
     }

@@ -11,11 +11,15 @@ use std::process::Command;
 /// Compiled like peers in usual comparisons: optimised, for no specific processor, as Rust does.
 const FLAGS: [&str; 4] = ["-O3", "-std=gnu11", "-Wall", "-Wextra"];
 const COMPILER: &str = "cc";
+/// By the names of the files, which the packages for running programs have, too.
+const BLACS_LIBRARIES: [&str; 5] =
+    ["-l:libscalapack-openmpi.so.2.2", "-l:libmpi.so.40", "-l:liblapack.so.3", "-l:libblas.so.3", "-lm"];
 
 /// The program's source and its name.
 fn source(peer: Peer) -> (&'static str, &'static str) {
     match peer {
         Peer::Ucx => ("ucx.c", "peer_ucx"),
+        Peer::Blacs => ("blacs.c", "peer_blacs"),
         _ => ("mpi.c", "peer_mpi"),
     }
 }
@@ -58,7 +62,7 @@ pub(super) fn compile(place: &Place) -> Result<()> {
 
 fn command(place: &Place, program: &Path) -> Command {
     let mut command = match place.peer {
-        Peer::Ucx => Command::new(COMPILER),
+        Peer::Ucx | Peer::Blacs => Command::new(COMPILER),
         _ => Command::new(place.mpicc()),
     };
     command.args(FLAGS).arg("-o").arg(program).arg(place.sources.join(source(place.peer).0));
@@ -66,6 +70,7 @@ fn command(place: &Place, program: &Path) -> Command {
         // The compiler wrapper is a script that needs this variable to find its parts.
         Peer::Intel => command.env("I_MPI_ROOT", &place.prefix).env("I_MPI_CC", COMPILER),
         Peer::Ucx => command.args(["-lucp", "-lucs"]),
+        Peer::Blacs => command.args(BLACS_LIBRARIES),
         Peer::Mpich | Peer::Openmpi => &mut command,
     };
     command

@@ -1,7 +1,8 @@
 //! Copies, atomic operations, and completion.
 
-use super::infrastructure::state;
+use super::collectives::{collectives, is_of_collective};
 use super::memory::place;
+use super::state::state;
 use crate::status::Failure;
 use std::ffi::c_int;
 use tasuki::bindings::{is_pending, last_issued};
@@ -11,13 +12,18 @@ const NULL: u64 = 0;
 const ALL: u64 = u64::MAX;
 const CONT: u64 = u64::MAX - 1;
 
-fn after(order: u64) -> After {
-    match order {
+fn after(order: u64) -> Result<After, Failure> {
+    Ok(match order {
         NULL => After::Nothing,
         ALL => After::All,
         CONT => After::Cont,
+        handle if is_of_collective(handle) => {
+            return Err(Failure::misuse(
+                "no access starts after a collective: wait for that by acp_complete",
+            ));
+        }
         handle => After::Prefix(Handle::from_number(handle)),
-    }
+    })
 }
 
 /// Begins an atomic operation on the word at `src`, and stores what it was at `dst`.
@@ -25,7 +31,7 @@ fn atomic<W: Word>(dst: u64, src: u64, operation: AtomicOp<W>, order: u64) -> Re
     if dst == 0 {
         return Err(Failure::misuse("dst is null: the old value is stored there"));
     }
-    let issued = state()?.job.iatomic(place(src).cast(), operation, place(dst).cast(), after(order))?;
+    let issued = state()?.job.iatomic(place(src).cast(), operation, place(dst).cast(), after(order)?)?;
     Ok(issued.handle().number())
 }
 
@@ -57,7 +63,7 @@ atomics! {
 calls! {
     /// Copies bytes from anywhere to anywhere.
     acp_copy(dst: u64, src: u64, size: usize, order: u64) -> u64, NULL; {
-        Ok(state()?.job.copy(place(src), place(dst), size, after(order))?.handle().number())
+        Ok(state()?.job.copy(place(src), place(dst), size, after(order)?)?.handle().number())
     }
 
     /// Replaces a word of 4 bytes if it has a value.
@@ -70,21 +76,48 @@ calls! {
         atomic(dst, src, AtomicOp::CompareSwap { expected: oldval, new: newval }, order)
     }
 
-    /// Waits until an access and all before it have ended.
+    /// Waits until an access and all before it have ended, or a start of a collective has.
     acp_complete(handle: u64) -> c_int, -1; {
-        let job = state()?.job;
-        job.complete(known(handle, last_issued(job)))?;
+        let state = state()?;
+        if is_of_collective(handle) {
+            return collectives()?.wait(|all| all.outcome(handle)).map(|()| 0);
+        }
+        let completed = state.job.complete(known(handle, last_issued(state.job)));
+        if is_all(handle) {
+            collectives()?.wait(|all| all.outcome_of_all())?;
+        }
+        completed?;
         Ok(0)
     }
 
-    /// Tells whether an access, or one before it, is under way.
+    /// Tells whether an access, or one before it, is under way, or a start of a collective is.
     acp_inquire(handle: u64) -> c_int, 0; {
-        let job = state()?.job;
-        Ok(c_int::from(is_pending(job, known(handle, last_issued(job)))))
+        let state = state()?;
+        let is_one = is_of_collective(handle);
+        if !is_one && is_pending(state.job, known(handle, last_issued(state.job))) {
+            return Ok(1);
+        }
+        if !is_one && !is_all(handle) {
+            return Ok(0);
+        }
+        let collectives = collectives()?;
+        let has_ended = || {
+            let outcome = collectives.with(|all| if is_one { all.outcome(handle) } else { all.outcome_of_all() });
+            outcome.is_some()
+        };
+        if has_ended() {
+            return Ok(0);
+        }
+        state.job.serve()?; // programs ask again and again
+        Ok(c_int::from(!has_ended()))
     }
+}
+
+fn is_all(handle: u64) -> bool {
+    handle == ALL || handle == CONT
 }
 
 /// The handle that a wait names.
 fn known(handle: u64, last: Handle) -> Handle {
-    if handle == ALL || handle == CONT { last } else { Handle::from_number(handle) }
+    if is_all(handle) { last } else { Handle::from_number(handle) }
 }

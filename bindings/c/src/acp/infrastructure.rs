@@ -1,68 +1,35 @@
 //! Start and end, the numbers of the ranks, and the barrier.
 //!
-//! A rank has the number that `acp_reset` gave it. Addresses hold the rank of the job, so two lists translate.
-//!
 //! Unsafe: the functions are symbols of C; a text of C is read.
 #![allow(unsafe_code)]
 
-use super::memory::Registrations;
-use crate::interface_state::InterfaceState;
+use super::state::{STATE, State, state};
+use super::{allocation, channels, collectives, memory, segmented_buffers};
 use crate::process_rank;
 use crate::status::{Failure, last_text};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io::Write;
-use std::sync::{PoisonError, RwLock};
-use tasuki::{Array, Job, Rank};
 
-/// Bytes of starter memory, as in `acp.h`.
-const STARTER_BYTES: usize = 65_536;
 /// How a process ends that aborts.
 const ABORTED: i32 = 1;
 
-/// A rank of ACP.
-pub(super) struct State {
-    pub(super) job: &'static Job,
-    pub(super) starter: Array<u64>,
-    pub(super) registrations: Registrations,
-    /// The number of each rank of the job, and the rank of each number.
-    numbers: RwLock<(Vec<c_int>, Vec<Rank>)>,
-}
-
-static STATE: InterfaceState<State> = InterfaceState::new("acp_init", "acp_finalize");
-
-/// Returns the state. Failure: ACP does not run.
-#[inline]
-pub(super) fn state() -> Result<&'static State, Failure> {
-    STATE.get()
-}
-
-impl State {
-    fn new(job: &'static Job) -> Result<State, Failure> {
-        let starter = job.alloc::<u64>(STARTER_BYTES / size_of::<u64>())?;
-        let numbers = RwLock::new((job.ranks().map(|rank| rank.0 as c_int).collect(), job.ranks().collect()));
-        Ok(State { job, starter, registrations: Registrations::default(), numbers })
-    }
-
-    /// The number of a rank of the job.
-    pub(super) fn number_of(&self, rank: Rank) -> c_int {
-        self.numbers.read().unwrap_or_else(PoisonError::into_inner).0[rank.index()]
-    }
-
-    /// The rank of the job that has a number.
-    pub(super) fn rank_of(&self, number: c_int) -> Result<Rank, Failure> {
-        let numbers = self.numbers.read().unwrap_or_else(PoisonError::into_inner);
-        let rank = usize::try_from(number).ok().and_then(|number| numbers.1.get(number));
-        let last = self.job.size() - 1;
-        rank.copied().ok_or_else(|| Failure::misuse(format!("rank {number} does not exist: 0 to {last}")))
-    }
+/// Ends all that the program has created, when no rank uses it any more.
+fn end_all(state: &State) {
+    collectives::end_all();
+    channels::end_all();
+    segmented_buffers::end_all();
+    memory::end_all();
+    allocation::end_all(state.job);
 }
 
 calls! {
     /// Joins the job.
     acp_init(argc: *mut c_int, argv: *mut c_void) -> c_int, -1; {
         let _ = (argc, argv);
-        STATE.begin(|job| {
+        STATE.begin(allocation::handlers(), |job| {
             let state = State::new(job)?;
+            channels::begin(job)?;
+            collectives::begin(job)?;
             job.barrier()?;
             Ok(state)
         })?;
@@ -74,7 +41,7 @@ calls! {
         let state = state()?;
         let met = state.job.barrier();
         STATE.stop()?;
-        state.registrations.end_all();
+        end_all(state);
         let ended = process_rank::end();
         met?;
         ended.map(|()| 0)
@@ -97,10 +64,9 @@ calls! {
                 }
             }
         }
-        state.registrations.end_all();
+        end_all(state);
         state.starter.fill(0)?;
-        let numbers = (given, ranks.into_iter().flatten().collect());
-        *state.numbers.write().unwrap_or_else(PoisonError::into_inner) = numbers;
+        state.renumber(given, ranks.into_iter().flatten().collect());
         job.barrier()?;
         Ok(0)
     }

@@ -3,9 +3,9 @@
 //! Unsafe: the functions are symbols of C; memory of C is registered, and its owner vouches for it.
 #![allow(unsafe_code)]
 
-use super::infrastructure::state;
+use super::state::state;
 use crate::status::Failure;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tasuki::GlobalPtr;
@@ -14,19 +14,16 @@ use tasuki::onesided::{GlobalAddress, RawRegistration};
 /// Shared memory has one path between two ranks.
 const COLORS: c_int = 1;
 
-/// The registrations of this rank by their keys.
-#[derive(Default)]
-pub(super) struct Registrations(Mutex<(u64, HashMap<u64, RawRegistration>)>);
+/// The last key, and the registrations of this rank by their keys.
+static REGISTRATIONS: Mutex<(u64, BTreeMap<u64, RawRegistration>)> = Mutex::new((0, BTreeMap::new()));
 
-impl Registrations {
-    fn all(&self) -> MutexGuard<'_, (u64, HashMap<u64, RawRegistration>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn registrations() -> MutexGuard<'static, (u64, BTreeMap<u64, RawRegistration>)> {
+    REGISTRATIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-    /// Ends all registrations.
-    pub(super) fn end_all(&self) {
-        self.all().1.clear();
-    }
+/// Ends all registrations.
+pub(super) fn end_all() {
+    registrations().1.clear();
 }
 
 fn no_registration(key: u64) -> Failure {
@@ -56,7 +53,7 @@ calls! {
         }
         // SAFETY: the caller keeps the memory until it ends the registration, or the rank leaves.
         let registration = unsafe { state.job.register_raw(addr.cast(), size)? };
-        let (last, all) = &mut *state.registrations.all();
+        let (last, all) = &mut *registrations();
         *last += 1;
         all.insert(*last, registration);
         Ok(*last)
@@ -64,13 +61,15 @@ calls! {
 
     /// Ends a registration.
     acp_unregister_memory(key: u64) -> c_int, -1; {
-        let ended = state()?.registrations.all().1.remove(&key);
+        state()?;
+        let ended = registrations().1.remove(&key);
         ended.map(|_| 0).ok_or_else(|| no_registration(key)) // dropped without the lock: it waits for accesses
     }
 
     /// The address of a byte of a registration.
     acp_query_ga(key: u64, addr: *mut c_void) -> u64, 0; {
-        let all = state()?.registrations.all();
+        state()?;
+        let all = registrations();
         Ok(all.1.get(&key).ok_or_else(|| no_registration(key))?.address_of(addr.cast())?.bits())
     }
 

@@ -1,4 +1,5 @@
-//! ACP: a global address space. The basic layer; channels, segmented buffers and collectives are missing.
+//! ACP: a global address space. The basic layer, and of the middle layer: channels, segmented buffers, memory of any rank,
+//! and the collectives of the paper.
 //!
 //! Source: Honda, Yamada, Morie, Nanri, Takami, the collective communication interface of the ACP library, with the names
 //! of version 3 of that library. The addresses, handles and accesses are those of Tasuki; `acp.h` says what each call
@@ -6,9 +7,21 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `infrastructure` | start and end, the numbers of the ranks, the barrier |
+//! | `infrastructure` | start and end, the barrier |
+//! | `state` | what a rank has while ACP runs, the numbers of the ranks |
 //! | `memory` | starter memory, registrations, addresses |
 //! | `access` | copies, atomic operations, completion |
+//! | `allocation` | memory of any rank, which any rank allocates and frees |
+//! | `channels` | messages in order from one rank to another |
+//! | `segmented_buffers` | rings of segments in memory of the program |
+//! | `broadcast`, `allgather` | the calls of the collectives; `collective_calls` has what these have in common |
+//! | `collectives` | the collectives of a rank, and the handles of their starts |
+//! | `collective` | a collective of a group: starts in rounds, end |
+//! | `collective_setup` | how the members of a group create it |
+//! | `command_list` | the copies of a round, which one rank executes |
+//! | `ongoing` | the waker that advances channels and collectives |
+//! | `signals` | signals that are used again |
+//! | `slots` | the slots of messages by which ranks set up what they share |
 //!
 //! Unsafe: the functions are symbols of C. No other library of the program has their names, which begin with the paper's
 //! prefix.
@@ -35,5 +48,19 @@ macro_rules! calls {
 }
 
 pub mod access;
+pub mod allgather;
+pub mod allocation;
+pub mod broadcast;
+pub mod channels;
+mod collective;
+mod collective_calls;
+mod collective_setup;
+mod collectives;
+mod command_list;
 pub mod infrastructure;
 pub mod memory;
+mod ongoing;
+pub mod segmented_buffers;
+mod signals;
+mod slots;
+mod state;

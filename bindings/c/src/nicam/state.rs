@@ -11,7 +11,7 @@ use crate::status::Failure;
 use std::ffi::c_int;
 use std::sync::{Arc, OnceLock};
 use tasuki::nicam::Transfers;
-use tasuki::{Job, Signal};
+use tasuki::{Handlers, Job, Signal};
 
 /// A rank of NICAM.
 pub(super) struct State {
@@ -67,7 +67,7 @@ pub(super) unsafe fn give<T>(to: *mut T, value: T, name: &str) -> Result<(), Fai
 calls! {
     /// Joins the job.
     nicam_init() {
-        STATE.begin(State::new)
+        STATE.begin(Handlers::new(), State::new)
     }
 
     /// Leaves the job.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use tasuki::engine::MemoryUsage;
-use tasuki::message::ReceiveQueueAddress;
+use tasuki::message::{BUFFERED_OVERHEAD, ReceiveQueueAddress};
 use tasuki::{Job, Rank, Request, Result, Slot};
 
 /// Bytes of a bank of 64 slots, and of its private table.
@@ -11,8 +11,6 @@ const BANK_TABLE: u64 = 1200;
 /// Most bytes of the rings of a rank, and of the wide ones, which a rank gets when it has staged so many bytes.
 const RINGS: u64 = 4 * ((256 << 10) + 2048);
 const WIDE_RINGS: (u64, usize) = (4 * ((2 << 20) + 2048), 4 << 20);
-/// Bytes that a message takes in the send buffer besides its own.
-const BUFFERED: u64 = 256;
 /// Buffers of the receive queue of the first rank, and bytes of each.
 const QUEUE: (usize, usize) = (4, 64);
 /// Buffers and bytes of each of an any-source queue, if nobody has set others; and private bytes for each rank to which
@@ -65,7 +63,11 @@ fn early_messages(job: &Job, peers: usize) -> Result<()> {
     assert_eq!(before, 0, "messages of earlier steps were received");
     (1..=peers).try_for_each(|peer| job.world().send(&[7_u8; EARLY], Rank(peer), EARLY_SLOT))?;
     let taken = job.memory().send_buffer;
-    assert_eq!(taken, peers as u64 * (EARLY as u64 + BUFFERED), "{peers} messages that nobody has asked for");
+    assert_eq!(
+        taken,
+        peers as u64 * (EARLY as u64 + BUFFERED_OVERHEAD),
+        "{peers} messages that nobody has asked for"
+    );
     (1..=peers).try_for_each(|peer| job.world().send(&[1_u64], Rank(peer), SHORT_SLOT))
 }
 

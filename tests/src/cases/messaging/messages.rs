@@ -323,6 +323,22 @@ pub fn g3_short_sends_return(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// G6: messages without a byte take room in the send buffer, too.
+pub fn g6_empty_messages_fill_the_send_buffer(job: &Job) -> Result<()> {
+    const MESSAGES: u64 = 10;
+    let (world, to, from) = (job.world(), job.rank_after(1), job.rank_after(-1));
+    let mut nothing: [u8; 0] = [];
+    set_send_buffer(job, MESSAGES * BUFFERED_OVERHEAD, Some(Duration::ZERO))?;
+    (0..MESSAGES).try_for_each(|_| world.send(&nothing, to, Slot(0)))?;
+    assert_eq!(job.memory().send_buffer, MESSAGES * BUFFERED_OVERHEAD);
+    refused(job, world.send(&nothing, to, Slot(0)), ErrorKind::Full, &["0 + 1024 bytes", "only 0 of 10240"]);
+    job.barrier()?;
+    (0..MESSAGES).try_for_each(|_| world.recv(&mut nothing, from, Slot(0)).map(drop))?;
+    set_send_buffer(job, 0, None)?; // waits until the send buffer is empty
+    assert_eq!(job.memory().send_buffer, 0);
+    job.barrier()
+}
+
 /// G6: a full send buffer is an error; nothing is sent, and nothing is lost.
 pub fn g6_the_send_buffer_is_full(job: &Job) -> Result<()> {
     let world = job.world();

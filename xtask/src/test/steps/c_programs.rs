@@ -14,6 +14,10 @@ const AS_CPP: &[&str] = &["-x", "c++", "-std=c++17", "-Wall", "-Wextra", "-Werro
 /// The bindings: their folder, and the name of their library.
 const BINDINGS: &[(&str, &str)] = &[("c", "tasuki"), ("blacs", "tasuki_blacs")];
 
+/// The libraries: what cargo builds, and the names under which programs find them.
+const LIBRARIES: &[(&str, &str)] =
+    &[("tasuki_c", "tasuki"), ("tasuki_blacs", "tasuki_blacs"), ("tasuki_mpi_start", "tasuki_mpi_start")];
+
 /// Where libraries and programs are made.
 pub(super) struct Bindings {
     pub(super) folder: PathBuf,
@@ -22,10 +26,12 @@ pub(super) struct Bindings {
 impl Bindings {
     /// Builds the libraries, and puts them into a folder under their names.
     pub(super) fn build(shell: &Shell) -> Result<Bindings> {
-        shell.expect(&mut shell.cargo("build --package tasuki-c --package tasuki-blacs"))?;
+        shell.expect(
+            &mut shell.cargo("build --package tasuki-c --package tasuki-blacs --package tasuki-mpi-start"),
+        )?;
         let folder = shell.folder("xtask/bindings")?;
         let built = shell.workspace.target_directory.as_std_path().join("debug");
-        for (from, library) in [("tasuki_c", "tasuki"), ("tasuki_blacs", "tasuki_blacs")] {
+        for (from, library) in LIBRARIES {
             for ending in ["so", "so.0"] {
                 let to = folder.join(format!("lib{library}.{ending}"));
                 fs::copy(built.join(format!("lib{from}.so")), to).context("the library of the bindings")?;

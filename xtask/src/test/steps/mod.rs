@@ -14,6 +14,7 @@ mod miri;
 mod mpiexec;
 mod rust_version;
 mod scalapack;
+mod scalapack_examples;
 mod tests;
 mod tidy;
 

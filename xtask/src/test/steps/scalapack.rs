@@ -1,7 +1,8 @@
-//! ScaLAPACK of Debian, not compiled again, on BLACS over Tasuki: its own tests, with the library preloaded.
+//! ScaLAPACK of Debian, not compiled again, on BLACS over Tasuki: its own tests, with the library preloaded, and the
+//! examples.
 
 use super::c_programs::Bindings;
-use super::examples;
+use super::{examples, scalapack_examples};
 use crate::test::shell::Shell;
 use crate::test::step::Outcome;
 use anyhow::{Result, bail};
@@ -27,7 +28,8 @@ pub(super) fn run(shell: &Shell) -> Result<Outcome> {
         command.arg(format!("./{driver}")).current_dir(TESTS).env("OPENBLAS_NUM_THREADS", "1");
         tests += passed(&shell.expect(&mut command)?)?;
     }
-    Ok(Outcome::Passed(format!("{tests} tests of {}", DRIVERS.join(", "))))
+    let runs = scalapack_examples::run(shell, &tool, &bindings)?;
+    Ok(Outcome::Passed(format!("{tests} tests of {}; {runs} runs of the examples", DRIVERS.join(", "))))
 }
 
 /// Installs the packages where that is possible without asking: as root of a machine for tests.

@@ -97,6 +97,13 @@ fn seeds(name: &str) -> u64 {
         "types_of_the_program_differ",
         "j_waits_fail_when_a_member_leaves_before_starts",
         "f1_many_senders_few_buffers",
+        "accumulations_lose_nothing",
+        "b_strided_puts_and_gets",
+        "collectives_end_in_each_way",
+        "d19_flush_waits_for_all_calls",
+        "d19_full_rings_do_not_lock_up",
+        "d19_long_arguments_are_forwarded",
+        "f_queues_are_dropped",
     ];
     if ONCE.contains(&name) { 1 } else { 2 }
 }

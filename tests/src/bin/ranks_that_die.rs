@@ -243,7 +243,7 @@ fn while_it_sends_to_one(job: &Job, victim: Rank) -> Result<()> {
             die();
         });
     }
-    for number in 0.. {
+    for number in 0_u64.. {
         world.send_any(&vec![number; 3000], OWNER, Slot(number as usize % 3))?;
     }
     Ok(())

@@ -134,11 +134,11 @@ pub fn a4_stale_addresses_are_refused(job: &Job) -> Result<()> {
 /// now and then. Neither table entries nor addresses run out.
 pub fn a4_registering_never_ends(job: &Job) -> Result<()> {
     let mut small = vec![7_u8];
-    for round in 0..1_100_000 {
+    for round in 0..effort(job, 1_100_000, 0) {
         small = registered_once(job, small).map_err(|error| error.note(format!("in round {round}")))?;
     }
     let mut large = vec![7_u8; 1 << 20];
-    for round in 0..300_000 {
+    for round in 0..effort(job, 300_000, 0) {
         if round % 50_000 == 0 {
             job.barrier()?;
         }

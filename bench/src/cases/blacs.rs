@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use tasuki_command::child::ends_with_us;
 
 /// The MPI, which is that of the distribution, like its ScaLAPACK.
-const MPI: (Library, &str) = (Library::Openmpi, "Debian's, --bind-to none");
+const MPI: (Library, &str) = (Library::Openmpi, "Debian's");
 /// Where `cargo xtask peers blacs` puts the program, below the folder of all peers.
 const PROGRAM: &str = "blacs/bin/peer_blacs";
 

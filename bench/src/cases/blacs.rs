@@ -59,7 +59,7 @@ struct BlacsJob {
 }
 
 impl BlacsJob {
-    /// Runs the program, which measures twice; the second figure counts.
+    /// Runs the program, and returns its last figure: calls are measured twice, a solve once.
     fn repeat(&self) -> anyhow::Result<f64> {
         let mut command = self.command()?;
         ends_with_us(&mut command, Signal::TERM);

@@ -125,6 +125,8 @@ impl Job {
             return self.died_before_it_was_asked(index, how, code);
         }
         let recorded = self.server.node_state().and_then(|node_state| node_state.death());
+        // Another rank may have noticed the loss of this one earlier than the launcher, and have failed.
+        let recorded = recorded.filter(|death| !own || death.rank.index() == index || !is_crash(code));
         // A process with all ranks that exited by itself after one of them failed has reported the
         // reason, unless that rank called exit.
         let says_at_end = |how: &str| !own && code == 1 && how != NodeState::EXITED;
@@ -132,15 +134,10 @@ impl Job {
         let stage = self.server.node_state().map(|state| state.rank_state(Rank(index)).stage());
         let has_left = own && code == 1 && stage == Some(RankStage::Left);
         let is_said = match &recorded {
-            Some(death) if own && death.rank.index() != index && is_crash(code) => false,
             Some(death) => death.is_printed || says_at_end(&death.how),
             None => has_left,
         };
         let (culprit, cause, verdict) = match recorded {
-            // Another rank noticed the loss of this one earlier than the launcher.
-            Some(death) if own && death.rank.index() != index && is_crash(code) => {
-                (Rank(index), how.to_string(), Verdict::Code(code))
-            }
             // Another rank failed first and reported it; this one only followed.
             Some(death) if own && death.rank.index() != index => {
                 let first = death.rank.index();
